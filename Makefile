@@ -1,0 +1,51 @@
+# Each target does its own set-up: a machine with Python 3.11+, git and make is enough.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+DEMO ?= demo-home
+# Workers of the test run; "auto" is one per core.
+WORKERS ?= auto
+
+.PHONY: demo test lint types pytest releases reports bench clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("statemend needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(STAMP)
+
+## Build the damaged demo home, audit it, write the reports, say where they are.
+demo: $(STAMP)
+	$(BIN)/statemend demo $(DEMO)
+
+## Everything that CI runs.
+test: $(STAMP) lint types pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry src
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+## Real Hermes releases, cached outside the tree (STATEMEND_TEST_CACHE, default ~/.cache/statemend-tests).
+releases: $(STAMP)
+	$(BIN)/python -m tests.hermes.releases
+
+pytest: releases
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+## Regenerate the sample reports from the demo.
+reports: $(STAMP)
+	$(BIN)/python -m reports.build
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache

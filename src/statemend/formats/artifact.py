@@ -1,0 +1,90 @@
+"""The one model that every reader yields.
+
+An *artifact* is a file beside the store that holds session content or traces of it. A *section* is
+the part of an artifact that belongs to one session; a *record* is one message as the artifact shows it.
+Sections carry offsets instead of text, so an inventory of large files stays small: records are read
+again, one section at a time, when they are compared.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """What a file is, told from its content and never from its name."""
+
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+    QMD = "qmd"
+    HTML = "html"
+    PROMPTS_JSONL = "prompts-jsonl"
+    PROMPTS_MARKDOWN = "prompts-markdown"
+    MANIFEST = "manifest"
+    LOG = "log"
+    EMPTY = "empty"
+    UNCLASSIFIED = "unclassified"
+
+
+#: Kinds that show a whole transcript. The prompts kinds are filtered: they never claim to.
+TRANSCRIPTS = frozenset({Kind.JSONL, Kind.MARKDOWN, Kind.QMD, Kind.HTML})
+#: Kinds that show only the user's messages, by intent.
+FILTERED = frozenset({Kind.PROMPTS_JSONL, Kind.PROMPTS_MARKDOWN})
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One message as an artifact shows it. A field is ``None`` where the format drops it.
+
+    ``timestamp`` is epoch seconds in UTC as exactly as the format has it; ``clock`` is the local
+    wall time of the exporting machine as text (HTML only), whose zone is unknown.
+    """
+
+    position: int
+    role: str
+    content: Any = None
+    timestamp: float | None = None
+    clock: str | None = None
+    row_id: int | None = None
+    tool_call_id: str | None = None
+    tool_calls: list[Any] | None = None
+    tool_name: str | None = None
+    reasoning: str | None = None
+    active: int | None = None
+    compacted: int | None = None
+    summary: bool = False
+
+
+class Section(msgspec.Struct, frozen=True):
+    """The part of an artifact that belongs to one session (or to one lineage, named after its tip).
+
+    ``offset`` and ``length`` are bytes of the file. ``declared`` is the number of messages that the
+    file says it holds, ``source_count`` the number that it says the store held. ``lineage`` lists every
+    segment of a logical export, oldest first, and is empty for a single session. ``started_at`` is epoch seconds.
+    """
+
+    session_id: str
+    offset: int
+    length: int
+    title: str | None = None
+    started_at: float | None = None
+    parent_id: str | None = None
+    lineage: tuple[str, ...] = ()
+    declared: int | None = None
+    source_count: int | None = None
+    exported_at: float | None = None
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """One classified file. ``path`` is as given; ``damage`` says in one phrase what is wrong with the file
+    itself (truncated, checksum mismatch, unreadable line), or is ``None``."""
+
+    path: str
+    kind: Kind
+    size: int
+    modified_at: float
+    sha256: str
+    sections: tuple[Section, ...] = ()
+    damage: str | None = None
