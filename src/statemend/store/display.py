@@ -1,0 +1,177 @@
+"""Which rows a display shows, and which of them are one logical message.
+
+In-place compaction copies the kept tail, so one message can be several rows. Hermes 0.22.2 stores the
+answer in ``display_order`` and ``display_identity``. Where a single visible row of a session lacks them it
+computes them anew for the whole session, and so do we: rows with an equal key are one message, placed where
+its first row stands, shown as its live row or else as its newest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from statemend.store.content import carried_request, decode_content, encode_content, parse_json
+from statemend.store.message import MESSAGE_COLUMNS
+from statemend.store.schema import Era
+
+if TYPE_CHECKING:
+    from statemend.store.connection import Store
+
+Row = tuple[Any, ...]
+
+#: Rows a display may show. 0.22.2 heals ``active IS NULL`` to live when it opens a store.
+_VISIBLE = "(active = 1 OR active IS NULL OR compacted = 1)"
+#: Rows that only the model reads keep their place in the order but are never shown.
+_MODEL_ONLY = (
+    "COALESCE(json_extract(CASE WHEN json_valid(display_metadata) THEN display_metadata ELSE '{}' END, "
+    "'$.model_only'), 0) <> 0"
+)
+_SCAN = (
+    f"SELECT {MESSAGE_COLUMNS}, display_order, {_MODEL_ONLY} "
+    f"FROM messages WHERE session_id = ? AND {_VISIBLE} ORDER BY id"
+)
+_FETCH = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE id = ?"
+#: Rows kept between the pass that groups and the output, in characters. The others are read again.
+_HELD = 8_000_000
+
+
+class _Group(msgspec.Struct):
+    """The rows of one logical message found so far; ``rank`` orders the row shown before the others."""
+
+    rank: tuple[Any, ...]
+    shown: int
+    ids: list[int]
+
+
+def fold(store: Store, session_id: str) -> Iterator[tuple[Row, tuple[int, ...]]]:
+    """For each logical message in display order: the row shown (:data:`MESSAGE_COLUMNS`) and the ids of its
+    rows.
+
+    Memory stays bounded by the number of rows and a fixed amount of text, not by the length of the session.
+    """
+    place = _stored_place if _is_indexed(store, session_id) else _computed_place()
+    groups: dict[Any, _Group] = {}
+    held: dict[int, Row] = {}
+    weight = 0
+    for row in store.rows(_SCAN, (session_id,)):
+        *_, order, model_only = row
+        position = place(row, order)
+        if model_only:
+            continue
+        row_id, rank = row[0], (sqlite_order(1 if row[13] is None else row[13]), row[0])
+        group = groups.get(position)
+        if group is None:
+            groups[position] = _Group(rank, row_id, [row_id])
+        else:
+            group.ids.append(row_id)
+            if rank < group.rank:
+                continue
+            dropped = held.pop(group.shown, None)
+            weight -= _weight(dropped) if dropped is not None else 0
+            group.rank, group.shown = rank, row_id
+        if weight < _HELD:
+            held[row_id] = row
+            weight += _weight(row)
+    for position in sorted(groups, key=sqlite_order):
+        group = groups[position]
+        shown = held.pop(group.shown, None) or store.one(_FETCH, (group.shown,))
+        if shown is not None:
+            yield shown, tuple(group.ids)
+
+
+def sqlite_order(value: Any) -> tuple[int, Any]:
+    """A key that sorts values as SQLite does: NULL, numbers, text, blobs."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, (int, float)):
+        return 1, value
+    if isinstance(value, str):
+        return 2, value.encode("utf-8", "surrogatepass")
+    return 3, bytes(value)
+
+
+def _is_indexed(store: Store, session_id: str) -> bool:
+    """Whether every visible row of the session carries its place, so that Hermes trusts what is stored."""
+    if store.schema.era < Era.V22:
+        return False
+    unplaced = "(display_order IS NULL OR display_identity IS NULL)"
+    for visible in ("(active = 1 OR compacted = 1)", "active IS NULL"):
+        sql = f"SELECT 1 FROM messages WHERE session_id = ? AND {unplaced} AND {visible} LIMIT 1"
+        if store.one(sql, (session_id,)) is not None:
+            return False
+    return True
+
+
+def _stored_place(row: Row, order: Any) -> Any:
+    return order
+
+
+def _computed_place() -> Callable[[Row, Any], int]:
+    """A function that places a row at the id of the first row it saw with the same key."""
+    first_ids: dict[bytes, int] = {}
+
+    def place(row: Row, order: Any) -> int:
+        return first_ids.setdefault(_key_digest(display_key(row)), int(row[0]))
+
+    return place
+
+
+def display_key(row: Row) -> tuple[Any, ...]:
+    """What makes two rows (of :data:`MESSAGE_COLUMNS`) the same message to a display.
+
+    An assistant row whose calls all have ids is known by those ids, since a later copy may hold shortened
+    arguments. A user row that a summary was merged into is known by the user's own words.
+    """
+    role, content, timestamp, tool_call_id, tool_calls, tool_name = row[2:8]
+    if role == "assistant" and tool_calls:
+        call_ids = _call_ids(tool_calls)
+        if call_ids is not None:
+            return role, None, timestamp, tool_call_id, call_ids, tool_name
+    if role == "user":
+        carried = carried_request(decode_content(content), row[16])
+        if carried is not None:
+            content = encode_content(carried)
+    return role, content, timestamp, tool_call_id, tool_calls, tool_name
+
+
+def _call_ids(tool_calls: Any) -> tuple[str, ...] | None:
+    """The ids of all calls, or ``None`` when there is no call or one of them has no id."""
+    calls = parse_json(tool_calls, None)
+    if not calls or not isinstance(calls, list):
+        return None
+    ids = tuple(map(call_id, calls))
+    return ids if all(ids) else None
+
+
+def call_id(call: Any) -> str:
+    """The id that pairs a tool call with its result: ``call_id`` before ``id``, without a bridge's suffix."""
+    if not isinstance(call, dict):
+        return ""
+    for value in (call.get("call_id"), call.get("id")):
+        text = value.strip() if isinstance(value, str) else ""
+        if text:
+            return text.partition("|")[0].strip() or text
+    return ""
+
+
+def _key_digest(key: tuple[Any, ...]) -> bytes:
+    """A digest that is equal when type and value of every part are. Text is hashed on its own, not copied
+    into one long representation first.
+    """
+    digest = hashlib.sha256()
+    for part in key:
+        if isinstance(part, str):
+            data = part.encode("utf-8", "surrogatepass")
+            digest.update(b"t%d:" % len(data))
+            digest.update(data)
+        else:
+            digest.update(f"{type(part).__name__}:{part!r};".encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+def _weight(row: Row) -> int:
+    return 200 + sum(len(value) for value in row if isinstance(value, (str, bytes)))
