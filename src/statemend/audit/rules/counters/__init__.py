@@ -1,0 +1,1 @@
+"""Numbers that Hermes keeps about rows, against the rows."""

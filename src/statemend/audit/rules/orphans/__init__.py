@@ -1,0 +1,1 @@
+"""Rows, parents and log lines that point at a session which is not there."""

@@ -1,0 +1,1 @@
+"""The file itself: header, sidecars, structure, schema."""

@@ -1,0 +1,22 @@
+"""Fixtures of the rule tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.audit.builder import HomeBuilder
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Callable[..., HomeBuilder]:
+    """Make a home: ``build("0.19.0")`` has that release's store without rows; ``empty=False`` keeps its one
+    session; ``rich=True`` takes the store that the release's exports were made from."""
+
+    def make(
+        version: str = "0.19.0", *, name: str = "home", empty: bool = True, rich: bool = False
+    ) -> HomeBuilder:
+        return HomeBuilder(tmp_path / name, version, empty=empty, rich=rich)
+
+    return make
