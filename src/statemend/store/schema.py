@@ -1,0 +1,155 @@
+"""Which canonical tables and columns a store really has, and the views that hide the difference.
+
+``schema_version`` is not a description of the columns, so they are asked for by name. On opening, TEMP views
+named like the tables shadow them and project every canonical column, with its default where the store lacks
+it: one query serves every release. SQLite flattens such views, so indexes still work.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum, StrEnum
+from functools import lru_cache
+
+import apsw
+import msgspec
+
+from statemend.errors import StoreUnreadable
+from statemend.store.catalogue import CATALOGUE, Table
+
+__all__ = ["CATALOGUE", "Era", "FtsLayout", "Schema", "install_views", "read_schema"]
+
+
+class Era(IntEnum):
+    """The behaviour of Hermes that a store's columns allow. Told from columns that exist, never from a
+    number."""
+
+    V13 = 13  # every row is live
+    V16 = 16  # rows can be rewound (``active``)
+    V18 = 18  # rows can be archived in place (``compacted``)
+    V20 = 20  # system prompts by hash, rows with a display kind
+    V22 = 22  # rows carry their display order
+
+
+class FtsLayout(StrEnum):
+    """How the search index keeps its text."""
+
+    NONE = "none"
+    INLINE = "inline"  # a copy of its own: a place where text survives
+    EXTERNAL = "external"  # reads the messages table
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """What a store has. ``version`` is the number it claims, or ``None``. ``tables`` are its real tables (no
+    views, no virtual tables), in lower case; ``columns`` lists the stored columns of the canonical ones."""
+
+    version: int | None
+    tables: frozenset[str]
+    columns: dict[str, frozenset[str]]
+    fts_layout: FtsLayout
+    era: Era
+
+    def has(self, table: str, column: str | None = None) -> bool:
+        """Whether the store itself has ``table``, or that stored column of it. Always false for a column of
+        a table that is not in the catalogue."""
+        if column is None:
+            return table in self.tables
+        return column in self.columns.get(table, frozenset())
+
+
+def read_schema(connection: apsw.Connection) -> Schema:
+    """Ask the main database for its tables and columns.
+
+    Raises ``StoreUnreadable`` when it has neither ``sessions`` nor ``messages``. Errors of SQLite pass
+    through.
+    """
+    tables = frozenset(
+        bytes(name).decode("utf-8", "backslashreplace").lower()
+        for (name,) in connection.execute(
+            "SELECT CAST(name AS BLOB) FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0"
+        )
+    )
+    if not tables & {"sessions", "messages"}:
+        raise StoreUnreadable(f"not a store of Hermes: {_whose(tables)}")
+    columns = {
+        name: frozenset(row[1].lower() for row in connection.execute(f'PRAGMA main.table_info("{name}")'))
+        for name in CATALOGUE
+        if name in tables
+    }
+    return Schema(
+        version=_version(connection, columns),
+        tables=tables,
+        columns=columns,
+        fts_layout=_fts_layout(connection),
+        era=_era(columns),
+    )
+
+
+def install_views(connection: apsw.Connection, schema: Schema) -> None:
+    """Create one TEMP view for each canonical table. A table that the store lacks gets an empty one."""
+    for table in CATALOGUE.values():
+        connection.execute(_view_sql(table.name, schema.columns.get(table.name)))
+
+
+def _whose(tables: frozenset[str]) -> str:
+    if not tables:
+        return "the database holds no tables"
+    named = ", ".join(repr(name[:40]) for name in sorted(tables)[:5])
+    return f"a database of another program, with the tables {named}" + (" …" if len(tables) > 5 else "")
+
+
+def _version(connection: apsw.Connection, columns: dict[str, frozenset[str]]) -> int | None:
+    if "version" not in columns.get("schema_version", frozenset()):
+        return None
+    row = connection.execute(
+        "SELECT version FROM main.schema_version WHERE typeof(version) = 'integer' "
+        "ORDER BY version DESC LIMIT 1"
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def _fts_layout(connection: apsw.Connection) -> FtsLayout:
+    row = connection.execute(
+        "SELECT CAST(substr(sql, 1, 4096) AS BLOB) FROM main.sqlite_schema "
+        "WHERE name = 'messages_fts' AND rootpage = 0"
+    ).fetchone()
+    if row is None:
+        return FtsLayout.NONE
+    return FtsLayout.EXTERNAL if re.search(rb"[(,]\s*content\s*=", row[0] or b"") else FtsLayout.INLINE
+
+
+def _era(columns: dict[str, frozenset[str]]) -> Era:
+    messages = columns.get("messages", frozenset())
+    if "display_order" in messages:
+        return Era.V22
+    if "display_kind" in messages or "system_prompts" in columns:
+        return Era.V20
+    if "compacted" in messages:
+        return Era.V18
+    if "active" in messages:
+        return Era.V16
+    return Era.V13
+
+
+@lru_cache(maxsize=512)
+def _view_sql(name: str, existing: frozenset[str] | None) -> str:
+    """The statement that creates the view of one table of which ``existing`` columns are there (``None``: no
+    table)."""
+    from sqlglot import exp, select
+
+    table: Table = CATALOGUE[name]
+    projection: list[exp.Expr] = []
+    for column in table.columns:
+        if existing is not None and column.name in existing:
+            projection.append(exp.column(column.name, quoted=True))
+            continue
+        default = exp.null() if column.default is None else exp.maybe_parse(column.default, dialect="sqlite")
+        value = exp.cast(default, column.type, dialect="sqlite")
+        projection.append(exp.alias_(value, column.name, quoted=True))
+    query = select(*projection, dialect="sqlite")
+    if existing is None:
+        query = query.where(exp.false())
+    else:
+        query = query.from_(exp.to_table(f'main."{name}"', dialect="sqlite"))
+    view = exp.to_table(f'temp."{name}"', dialect="sqlite")
+    return exp.Create(this=view, kind="VIEW", expression=query).sql(dialect="sqlite")
