@@ -1,0 +1,54 @@
+"""Real releases for every test below this folder: all of them carry the marker ``hermes``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.hermes.home import HermesHome, Oracle
+from tests.hermes.releases import RELEASES
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.hermes)
+
+
+@pytest.fixture
+def hermes_home(tmp_path: Path) -> Iterator[Callable[..., HermesHome]]:
+    """Make homes below the test's folder: ``hermes_home("0.19.0")``. Their processes end with the test."""
+    made: list[HermesHome] = []
+
+    def make(version: str, name: str = "home", **options: object) -> HermesHome:
+        home = HermesHome(version, tmp_path / name, **options)
+        made.append(home)
+        return home
+
+    yield make
+    for home in made:
+        home.process.stop()
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Oracle]]:
+    """Releases to ask about copies of stores, one process each for the whole run."""
+    running: dict[str, Oracle] = {}
+
+    def ask(version: str) -> Oracle:
+        if version not in running:
+            running[version] = Oracle(version, tmp_path_factory.mktemp(f"oracle-{version}"))
+        return running[version]
+
+    yield ask
+    for process in running.values():
+        process.stop()
+
+
+@pytest.fixture(scope="session", params=RELEASES)
+def version(request: pytest.FixtureRequest) -> str:
+    """Each release in turn, oldest first."""
+    return request.param
