@@ -38,8 +38,10 @@ FILTERED = frozenset({Kind.PROMPTS_JSONL, Kind.PROMPTS_MARKDOWN})
 class Record(msgspec.Struct, frozen=True):
     """One message as an artifact shows it. A field is ``None`` where the format drops it.
 
-    ``timestamp`` is epoch seconds in UTC as exactly as the format has it; ``clock`` is the local
-    wall time of the exporting machine as text (HTML only), whose zone is unknown.
+    ``position`` counts from 0 within the section. ``timestamp`` is epoch seconds in UTC as exactly as the
+    format has it; ``clock`` is the local wall time of the exporting machine as text (HTML only), whose
+    zone is unknown. ``row`` is the whole exported object where the format has one (JSONL and the prompts
+    JSONL): every column of the row, under the names of the release that wrote it.
     """
 
     position: int
@@ -55,14 +57,18 @@ class Record(msgspec.Struct, frozen=True):
     active: int | None = None
     compacted: int | None = None
     summary: bool = False
+    row: dict[str, Any] | None = None
 
 
 class Section(msgspec.Struct, frozen=True):
     """The part of an artifact that belongs to one session (or to one lineage, named after its tip).
 
     ``offset`` and ``length`` are bytes of the file. ``declared`` is the number of messages that the
-    file says it holds, ``source_count`` the number that it says the store held. ``lineage`` lists every
-    segment of a logical export, oldest first, and is empty for a single session. ``started_at`` is epoch seconds.
+    file says it holds, ``held`` the number that the reader found, ``source_count`` the number that the file
+    says the store held. ``lineage`` lists every segment of a logical export, oldest first, and is empty for a
+    single session. ``started_at`` is epoch seconds; an HTML page has only the exporting machine's wall time
+    and gives it as ``clock``. ``damage`` says what is wrong with this part of the file, or is ``None``: what
+    a damaged section still holds is exact, and it never stands for the whole session.
     """
 
     session_id: str
@@ -75,11 +81,19 @@ class Section(msgspec.Struct, frozen=True):
     declared: int | None = None
     source_count: int | None = None
     exported_at: float | None = None
+    held: int | None = None
+    clock: str | None = None
+    damage: str | None = None
 
 
 class Artifact(msgspec.Struct, frozen=True):
-    """One classified file. ``path`` is as given; ``damage`` says in one phrase what is wrong with the file
-    itself (truncated, checksum mismatch, unreadable line), or is ``None``."""
+    """One classified file.
+
+    ``path`` is as given, ``modified_at`` epoch seconds, ``sha256`` over the raw bytes of the whole file.
+    ``damage`` says in one phrase what is wrong with the file itself (truncated, checksum mismatch,
+    unreadable line), or is ``None``. An empty file is no damage: its kind says it, and an export of a
+    session without prompts is lawfully empty.
+    """
 
     path: str
     kind: Kind

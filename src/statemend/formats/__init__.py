@@ -1,0 +1,68 @@
+"""Hermes' file formats: recognised by content, read into one model, written byte for byte.
+
+``classify``, ``read`` and ``records`` choose the module of a file's format. Each module has the same three
+readers, and ``render`` functions for what Hermes itself writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from statemend.formats import files, html, jsonl, logs, manifest, markdown, prompts
+from statemend.formats.artifact import Artifact, Kind, Record, Section
+
+#: In the order of asking: what is told by its first bytes comes before what is told by its lines.
+_MODULES: tuple[Any, ...] = (markdown, prompts, html, jsonl, manifest, logs)
+
+
+def kind_of(head: bytes) -> Kind:
+    """What the first 64 KiB of a file make it."""
+    if not head:
+        return Kind.EMPTY
+    for module in _MODULES:
+        kind: Kind | None = module.recognise(head)
+        if kind is not None:
+            return kind
+    return Kind.UNCLASSIFIED
+
+
+def classify(path: Path) -> Kind:
+    """What a file is. Raises ``Undetermined`` when the system cannot read it."""
+    return kind_of(files.head(path))
+
+
+def read(path: Path) -> Artifact:
+    """The file as an artifact, whatever it is; an unclassified or empty one has no sections.
+
+    Raises ``Undetermined`` when the system cannot read it, and for nothing that the file contains.
+    """
+    head = files.head(path)
+    for module in _MODULES:
+        if head and module.recognise(head) is not None:
+            artifact: Artifact = module.read(path)
+            return artifact
+    scan = files.Scan(path).drain()
+    return Artifact(
+        path=str(path),
+        kind=Kind.UNCLASSIFIED if scan.size else Kind.EMPTY,
+        size=scan.size,
+        modified_at=scan.modified_at,
+        sha256=scan.sha256,
+    )
+
+
+def records(path: Path, artifact: Artifact, section: Section) -> Iterator[Record]:
+    """The messages of one section of ``artifact``, which ``read`` made of ``path``."""
+    match artifact.kind:
+        case Kind.JSONL:
+            return jsonl.records(path, section)
+        case Kind.PROMPTS_JSONL | Kind.PROMPTS_MARKDOWN:
+            return prompts.records(path, section)
+        case Kind.HTML:
+            return html.records(path, section)
+        case Kind.MARKDOWN | Kind.QMD:
+            return markdown.records(path, section)
+        case _:
+            return iter(())

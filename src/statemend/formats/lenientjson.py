@@ -1,0 +1,112 @@
+"""JSON from files that other programs wrote, read exactly and without surprises.
+
+msgspec does the work. What Python's own writer may have put down and strict JSON forbids (``NaN``, lone
+surrogate escapes, numbers past the float range) goes to the standard library's parser. Nesting
+deep enough to exhaust the stack, and anything else that is no JSON, is ``UnreadableJsonError``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+_DECODER = json.JSONDecoder()
+_SPACE = " \t\r\n"
+
+
+class UnreadableJsonError(ValueError):
+    """The bytes are not one JSON value."""
+
+
+def loads(data: bytes) -> Any:
+    """The value in ``data``. Raises ``UnreadableJsonError``.
+
+    Bytes that are not UTF-8 survive as lone surrogates (``surrogateescape``).
+    """
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return _standard(data)
+
+
+def _standard(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UnreadableJsonError(str(error)) from error
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes decode; msgspec does not look inside the members that it skips."""
+    if data.isascii():
+        return True
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def complete_members(data: bytes, array: str) -> dict[str, Any]:
+    """What is whole in a JSON object whose end is missing.
+
+    Members up to the cut are returned; of the member named ``array`` also the elements that are
+    complete. The result is empty when the bytes do not start an object.
+    """
+    text = data.decode("utf-8", "surrogateescape")
+    members: dict[str, Any] = {}
+    position = _after_space(text, 0)
+    if not text.startswith("{", position):
+        return members
+    position += 1
+    try:
+        while True:
+            position = _after_space(text, position)
+            if not text.startswith('"', position):
+                return members
+            key, position = _DECODER.raw_decode(text, position)
+            position = _after_space(text, position)
+            if not text.startswith(":", position):
+                return members
+            position = _after_space(text, position + 1)
+            if key == array and text.startswith("[", position):
+                elements: list[Any] = []
+                members[key] = elements
+                position = _fill(text, position + 1, elements)
+                continue
+            value, position = _DECODER.raw_decode(text, position)
+            position = _after_space(text, position)
+            if text[position : position + 1] not in (",", "}"):
+                return members
+            members[key] = value
+            if text[position] == "}":
+                return members
+            position += 1
+    except (ValueError, RecursionError):
+        return members
+
+
+def _fill(text: str, position: int, elements: list[Any]) -> int:
+    """Collect array elements from ``position``; the place after the array, or an error at the cut."""
+    while True:
+        position = _after_space(text, position)
+        if text.startswith("]", position):
+            position = _after_space(text, position + 1)
+            if not text.startswith(",", position):
+                raise UnreadableJsonError("the object ends here")
+            return position + 1
+        value, position = _DECODER.raw_decode(text, position)
+        elements.append(value)
+        position = _after_space(text, position)
+        if text.startswith(",", position):
+            position += 1
+        elif not text.startswith("]", position):
+            raise UnreadableJsonError("the array is cut")
+
+
+def _after_space(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position

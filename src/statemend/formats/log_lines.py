@@ -1,0 +1,100 @@
+"""The lines of a log file, plain or gzipped, in bounded memory whatever the file holds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from statemend.formats import files
+
+#: Of a line longer than this only the start is kept.
+LONGEST_LINE = 64 * 1024
+#: How much a gzipped log may unpack to; what lies behind is not read, and reported as damage.
+LONGEST_UNPACKED = 512 * 1024 * 1024
+
+_MAGIC = b"\x1f\x8b\x08"
+_GZIP = 31
+_CHUNK = 256 * 1024
+
+
+class LogLines:
+    """Pairs of a line's number, from 1, and its bytes without the line break.
+
+    After the iteration ``fault`` says why a gzip could not be read to its end, or is ``None``.
+    """
+
+    def __init__(self, path: Path, longest_unpacked: int = LONGEST_UNPACKED) -> None:
+        self.path = path
+        self.fault: str | None = None
+        self._limit = longest_unpacked
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        number, start = 1, b""
+        for block in self._blocks():
+            first, *others = block.split(b"\n")
+            start += first[: LONGEST_LINE - len(start)]
+            for piece in others:
+                yield number, start
+                number += 1
+                start = piece[:LONGEST_LINE]
+        if start:
+            yield number, start
+
+    def find_fault(self) -> str | None:
+        """Unpack a gzip to its end for its faults alone; a plain log has none."""
+        if files.head(self.path).startswith(_MAGIC):
+            for _ in self._blocks():
+                if self.fault is not None:
+                    break
+        return self.fault
+
+    def _blocks(self) -> Iterator[bytes]:
+        with files.opened(self.path) as file:
+            first = file.read(_CHUNK)
+            chunks = iter(lambda: file.read(_CHUNK), b"")
+            if first.startswith(_MAGIC):
+                yield from self._unpacked(first, chunks)
+            else:
+                yield first
+                yield from chunks
+
+    def _unpacked(self, first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        self.fault = None
+        inflater, packed, produced = zlib.decompressobj(_GZIP), first, 0
+        while True:
+            if not packed:
+                packed = next(chunks, b"")
+                if not packed:
+                    if not inflater.eof:
+                        self.fault = "the gzip is cut off"
+                    return
+            if inflater.eof:
+                if not packed.startswith(_MAGIC[: len(packed)]):
+                    if packed.strip(b"\0"):
+                        self.fault = "something that is no gzip follows the gzip"
+                    return
+                inflater = zlib.decompressobj(_GZIP)
+            try:
+                block = inflater.decompress(packed, _CHUNK)
+            except zlib.error:
+                self.fault = "the gzip is corrupt"
+                return
+            packed = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            produced += len(block)
+            if produced > self._limit:
+                limit = f"{self._limit / 1024**2:g} MiB"
+                self.fault = f"the gzip unpacks to more than {limit}, the rest was not read"
+                return
+            if block:
+                yield block
+
+
+def unpacked_head(head: bytes) -> bytes:
+    """The start of a log, unpacked as far as the start of a gzip allows."""
+    if not head.startswith(_MAGIC):
+        return head
+    try:
+        return zlib.decompressobj(_GZIP).decompress(head, files.HEAD_BYTES)
+    except zlib.error:
+        return b""

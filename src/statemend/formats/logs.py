@@ -1,0 +1,139 @@
+"""Logs: ``agent.log``, ``errors.log``, ``gateway.log``, their rotations (``.1`` …) and gzipped copies.
+
+What matters in them is the lines that say a message did not reach the store. Hermes goes on talking after
+such a failure, so the log can be the only trace of a turn.
+
+A log line carries local time without a zone. ``AppendFailure.clock`` keeps it as written; ``at`` is the same
+moment *as if the machine ran in UTC*, so it is off by the machine's offset: fit for order, not for comparison
+with the store. One event goes to ``agent.log`` and, from WARNING up, to ``errors.log`` too: count with
+``distinct``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from statemend.formats import clock, files
+from statemend.formats.artifact import Artifact, Kind
+from statemend.formats.damage import Damage
+from statemend.formats.log_lines import LogLines, unpacked_head
+from statemend.formats.log_patterns import match_failure, may_match
+
+_LINE = re.compile(
+    r"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+)(?: \[(?P<session>[^\]]*)\])? "
+    r"(?P<logger>[^\s:]+): (?P<message>.*)",
+    re.DOTALL,
+)
+_ROTATION = re.compile(r"(?:\.gz|\.\d{1,4})+\Z")
+
+
+class AppendFailure(msgspec.Struct, frozen=True):
+    """One line that says that something of a session did not reach the store.
+
+    ``session_id`` is the one that the message names, else the tag of the line, else ``None``. ``operation``
+    says what failed: ``append`` (messages), ``create`` (the session row), ``split`` (a compression's new
+    session), ``drop`` (a queued message was given up). ``error`` is the cause as logged, ``""`` where none is given.
+    ``line`` counts from 1 in the unpacked file.
+    """
+
+    session_id: str | None
+    at: float | None
+    clock: str
+    error: str
+    file: str
+    line: int
+    operation: str = "append"
+    level: str = "WARNING"
+
+
+def recognise(head: bytes) -> Kind | None:
+    """``Kind.LOG`` for a log or a gzipped log: its first line that says anything is a log line."""
+    start = unpacked_head(head).lstrip(b"\0\r\n\t ")
+    return Kind.LOG if _LINE.match(_decode(start.split(b"\n", 1)[0])) else None
+
+
+def read(path: Path) -> Artifact:
+    """The log as an artifact without sections.
+
+    Damage is a gzip that is cut, corrupt or unpacks to too much; a log that grows is alive, not damaged.
+    """
+    scan, damage = files.Scan(path).drain(), Damage()
+    fault = LogLines(path).find_fault()
+    if fault is not None:
+        damage.whole(fault)
+    return Artifact(
+        path=str(path),
+        kind=Kind.LOG,
+        size=scan.size,
+        modified_at=scan.modified_at,
+        sha256=scan.sha256,
+        damage=damage.phrase(),
+    )
+
+
+def failures(path: Path) -> Iterator[AppendFailure]:
+    """The failures that one log file tells of, streamed, in order. Raises ``Undetermined``.
+
+    A damaged gzip gives what could be unpacked; ``read`` names the damage.
+    """
+    for number, data in LogLines(path):
+        if not may_match(data):
+            continue
+        parts = _LINE.match(_decode(data).rstrip("\r\n"))
+        if parts is None:
+            continue
+        found = match_failure(parts["message"])
+        if found is not None:
+            yield AppendFailure(
+                session_id=found.session_id or parts["session"] or None,
+                at=clock.epoch_if_utc(parts["clock"]),
+                clock=parts["clock"],
+                error=found.error,
+                file=str(path),
+                line=number,
+                operation=found.operation,
+                level=parts["level"],
+            )
+
+
+def distinct(found: Iterable[AppendFailure]) -> list[AppendFailure]:
+    """Each event once, in order of time, however many logs it was written to.
+
+    Two lines are the same event when clock, session, operation and error agree and they stand in different
+    logs. Repeats within one log and its rotations are events of their own.
+    """
+    by_log: dict[_Event, dict[str, list[AppendFailure]]] = {}
+    for failure in found:
+        event = _Event(failure.clock, failure.session_id or "", failure.operation, failure.error)
+        by_log.setdefault(event, {}).setdefault(_log_of(failure.file), []).append(failure)
+    kept = [max(copies.values(), key=len) for copies in by_log.values()]
+    return sorted((one for group in kept for one in group), key=lambda one: (one.clock, one.file, one.line))
+
+
+class _Event(NamedTuple):
+    clock: str
+    session_id: str
+    operation: str
+    error: str
+
+
+def _log_of(file: str) -> str:
+    """The log that a file is a rotation of."""
+    return _ROTATION.sub("", file)
+
+
+def render_line(
+    clock_text: str, level: str, logger: str, message: str, session_id: str | None = None
+) -> str:
+    """A log line as Hermes formats it, newline included. ``clock_text`` is ``2026-09-01 10:00:00,123``."""
+    tag = f" [{session_id}]" if session_id else ""
+    return f"{clock_text} {level}{tag} {logger}: {message}\n"
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
