@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-
 from tests.hermes.releases import run_python
 
 SEED = 20261130
@@ -30,8 +29,12 @@ EMPTY = "from pathlib import Path; from hermes_state import SessionDB; SessionDB
 
 def vocabulary(random_: random.Random) -> list[str]:
     """4,000 pronounceable words, common ones first."""
-    heads, tails = "b c d f g h k l m n p r s t v w st tr pl".split(), "a e i o u ai ea io ou an er in or".split()
-    return ["".join(random_.choice(heads) + random_.choice(tails) for _ in range(random_.randint(1, 4))) for _ in range(4000)]
+    heads = ("b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "st", "tr", "pl")
+    tails = ("a", "e", "i", "o", "u", "ai", "ea", "io", "ou", "an", "er", "in", "or")
+    return [
+        "".join(random_.choice(heads) + random_.choice(tails) for _ in range(random_.randint(1, 4)))
+        for _ in range(4000)
+    ]
 
 
 class Texts:
@@ -79,8 +82,8 @@ class Builder:
         self._last = session_id
         ended = started + 1400.0
         return (
-            session_id, "cli" if number % 3 else "telegram", "cli", "anthropic/claude-sonnet-4.5", config, parent,
-            started, ended, reason, live, calls, f"Session {number}", ended,
+            session_id, "cli" if number % 3 else "telegram", "cli", "anthropic/claude-sonnet-4.5", config,
+            parent, started, ended, reason, live, calls, f"Session {number}", ended,
         ), rows  # fmt: skip
 
     def _messages(self, session_id: str, number: int, started: float) -> Iterator[tuple[Any, ...]]:
@@ -104,7 +107,15 @@ class Builder:
         elif role == "assistant":
             text = self.texts.take(self.random.randint(100, 2800))
             arguments = json.dumps({"command": self.texts.take(60)})
-            calls = json.dumps([{"id": f"call_{self.next_id}", "type": "function", "function": {"name": "terminal", "arguments": arguments}}])
+            calls = json.dumps(
+                [
+                    {
+                        "id": f"call_{self.next_id}",
+                        "type": "function",
+                        "function": {"name": "terminal", "arguments": arguments},
+                    }
+                ]
+            )
         else:
             text = self.texts.take(self.random.choice((120, 900, 4000)))
             call_id, name = f"call_{self.next_id - 1}", "terminal"
@@ -135,16 +146,17 @@ def build(path: Path, messages: int = 300_000, sessions: int = 20_000) -> float:
             session, rows = builder.session(number)
             connection.execute(
                 """
-                INSERT INTO sessions (id, source, created_source, model, model_config, parent_session_id, started_at,
-                    ended_at, end_reason, message_count, tool_call_count, title, last_activity_at)
+                INSERT INTO sessions (id, source, created_source, model, model_config, parent_session_id,
+                    started_at, ended_at, end_reason, message_count, tool_call_count, title, last_activity_at)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 session,
             )
             connection.executemany(
                 """
-                INSERT INTO messages (id, session_id, role, content, tool_calls, tool_call_id, tool_name, active,
-                    compacted, timestamp, display_identity, display_order, message_uid, _compressed_summary)
+                INSERT INTO messages (id, session_id, role, content, tool_calls, tool_call_id, tool_name,
+                    active, compacted, timestamp, display_identity, display_order, message_uid,
+                    _compressed_summary)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 rows,

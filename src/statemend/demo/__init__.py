@@ -1,0 +1,1 @@
+"""A damaged home to try everything on."""
