@@ -12,4 +12,6 @@ import pytest
 def stores() -> Mapping[str, Path]:
     """A store that each release made, by version, oldest first. Copy one before changing it."""
     found = (Path(__file__).parent / "data" / "stores").glob("*.db")
-    return dict(sorted(((path.stem, path) for path in found), key=lambda item: [*map(int, item[0].split("."))]))
+    return dict(
+        sorted(((path.stem, path) for path in found), key=lambda item: [*map(int, item[0].split("."))])
+    )

@@ -7,8 +7,8 @@ store that a live process holds is refused, or copied through SQLite's backup AP
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from urllib.parse import quote
 import apsw
 
 from statemend.errors import StatemendError, StoreHeld, StoreUnreadable, Undetermined
+from statemend.store.authorizer import reading_only
 from statemend.store.bundle import Bundle, Fingerprint, fingerprint, inspect
 from statemend.store.copies import copy_store, private_folder, require_space
 from statemend.store.holders import Holder, find_holders
@@ -25,11 +26,13 @@ from statemend.store.schema import Schema, install_views, read_schema
 Row = tuple[Any, ...]
 Bindings = Sequence[Any] | Mapping[str, Any]
 
+_READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 _CACHE_KIB = 32 * 1024
-#: The longest cell that is read, in bytes. A row's memory is bounded by it.
+#: The longest cell that is read, in bytes. It bounds the memory that one row takes.
 _LONGEST_CELL = 256 * 1024 * 1024
 _BUSY_MILLISECONDS = 5000
-#: What a caller gets wrong; everything else that apsw raises is about the store.
+#: What a caller got wrong. Everything else that apsw raises is about the store.
 _MISUSE = (apsw.AuthError, apsw.BindingsError, apsw.MisuseError, apsw.ThreadingViolationError)
 
 
@@ -41,8 +44,16 @@ class Access(StrEnum):
     BACKUP = "live copy"
 
 
+class StoreFault(StoreUnreadable):
+    """The bytes of a store show that it must not be opened. ``bundle`` has the facts."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        super().__init__(f"{bundle.path}: {bundle.detail} ({bundle.fault})")
+        self.bundle = bundle
+
+
 class Store:
-    """A store opened for reading. Queries see the canonical tables and columns of every release by name."""
+    """A store opened for reading. A query sees the canonical tables and columns of every release, by name."""
 
     def __init__(
         self,
@@ -62,16 +73,12 @@ class Store:
         self.sqlite_version = apsw.sqlite_lib_version()
         self._connection = connection
         self._taken = taken
-        self._codec = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}.get(
-            connection.pragma("encoding"), "utf-8"
-        )
 
-    def rows(self, sql: str, bindings: Bindings = ()) -> Iterator[Row]:
+    def rows(self, sql: str, bindings: Bindings = ()) -> Generator[Row, None, None]:
         """The rows of a query, as they are read. Blobs come as bytes.
 
-        Text that is not valid in the store's encoding comes with its odd bytes as ``\\xff`` escapes, never as
-        an error. Raises ``StoreUnreadable`` where a page is damaged, a cell is too long, or the file cannot
-        be read.
+        Text that is not valid in the store's encoding comes with the odd bytes as ``\\xff`` escapes, never as
+        an error. Raises ``StoreUnreadable`` where a page is damaged, a cell is too long, or reading fails.
         """
         count = 0
         cursor = self._connection.cursor()
@@ -79,8 +86,8 @@ class Store:
             for row in cursor.execute(sql, bindings):
                 count += 1
                 yield row
-        except UnicodeDecodeError:
-            yield from self._rows_as_bytes(sql, bindings, len(cursor.description), count)
+        except UnicodeDecodeError as error:
+            yield from self._rows_as_bytes(sql, bindings, width=self._width(cursor, error), skip=count)
         except apsw.Error as error:
             raise _unreadable(self.path, error) from error
         finally:
@@ -88,11 +95,8 @@ class Store:
 
     def one(self, sql: str, bindings: Bindings = ()) -> Row | None:
         """The first row of a query, or ``None``."""
-        rows = self.rows(sql, bindings)
-        try:
-            return next(iter(rows), None)
-        finally:
-            rows.close()  # type: ignore[attr-defined]
+        with closing(self.rows(sql, bindings)) as rows:
+            return next(rows, None)
 
     def value(self, sql: str, bindings: Bindings = ()) -> Any:
         """The first column of a query's first row; ``None`` also where there is no row."""
@@ -114,32 +118,47 @@ class Store:
         """Whether the store itself has the column."""
         return self.schema.has(table, column)
 
-    def _rows_as_bytes(self, sql: str, bindings: Bindings, width: int, skip: int) -> Iterator[Row]:
-        """The rows after the first ``skip``, with every text taken as bytes and decoded here."""
-        names = ", ".join(f"c{n}" for n in range(width))
-        kinds = ", ".join(
-            f"typeof(c{n}) = 'text', CASE typeof(c{n}) WHEN 'text' THEN CAST(c{n} AS BLOB) ELSE c{n} END"
-            for n in range(width)
-        )
-        wrapped = (
-            f"WITH q({names}) AS ({sql.rstrip().rstrip(';')}) SELECT {kinds} FROM q LIMIT -1 OFFSET {skip}"
-        )
+    def _width(self, cursor: apsw.Cursor, cause: UnicodeDecodeError) -> int:
+        """How many columns the query has that ``cursor`` could not decode a row of."""
         try:
-            for row in self._connection.execute(wrapped, bindings):
-                yield tuple(
-                    value.decode(self._codec, "backslashreplace") if is_text else value
-                    for is_text, value in zip(row[::2], row[1::2], strict=True)
-                )
+            return len(cursor.get_description())
+        except (UnicodeDecodeError, apsw.Error):
+            raise StoreUnreadable(f"{self.path}: a name in it is not valid text ({cause.reason})") from cause
+
+    def _rows_as_bytes(
+        self, sql: str, bindings: Bindings, *, width: int, skip: int
+    ) -> Generator[Row, None, None]:
+        """The rows after the first ``skip``, with each text taken as bytes and decoded here.
+
+        A query that orders its rows keeps that order inside the wrapper, so ``skip`` counts the same rows.
+        """
+        codec = _CODECS.get(self._connection.pragma("encoding"), "utf-8")
+        names = [f"c{number}" for number in range(width)]
+        cells = ", ".join(
+            f"typeof({name}) = 'text', iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"
+            for name in names
+        )
+        inner = sql.strip().rstrip(";")
+        wrapped = f"WITH q({', '.join(names)}) AS ({inner}) SELECT {cells} FROM q LIMIT -1 OFFSET {skip}"
+        try:
+            with closing(self._connection.cursor()) as cursor:
+                for row in cursor.execute(wrapped, bindings):
+                    yield tuple(
+                        value.decode(codec, "backslashreplace") if is_text else value
+                        for is_text, value in zip(row[::2], row[1::2], strict=True)
+                    )
         except apsw.Error as error:
             raise _unreadable(self.path, error) from error
 
 
 @contextmanager
-def open_for_audit(path: Path, *, live: bool = False) -> Iterator[Store]:
+def open_for_audit(path: Path, *, live: bool = False, without_wal: bool = False) -> Iterator[Store]:
     """Open the store at ``path`` for reading, without a trace in its folder.
 
-    Raises ``UsageError`` where there is no store, ``StoreHeld`` when a process has it open and ``live`` is
-    false, ``StoreUnreadable`` when its bytes or SQLite say that it cannot be read.
+    ``live`` takes a copy of a store that is in use. ``without_wal`` shows the main file alone, as if there
+    were no write-ahead log: what a log of another store hides. Raises ``UsageError`` where there is no store,
+    ``StoreHeld`` when a process has it open and ``live`` is false, ``StoreUnreadable`` when its bytes or
+    SQLite say that it cannot be read (``StoreFault`` for the bytes).
     """
     with ExitStack() as stack:
         bundle = inspect(path)
@@ -150,67 +169,59 @@ def open_for_audit(path: Path, *, live: bool = False) -> Iterator[Store]:
             named = ", ".join(map(str, holders))
             raise StoreHeld(f"{bundle.path}: held by {named}; stop it, or audit a live copy with --live")
         taken = fingerprint(bundle)
-        access, source = _choose(bundle, holders, stack)
+        if without_wal:
+            access, source = Access.ORIGINAL, Path(bundle.main.path)
+        else:
+            access, source = _choose(bundle, holders, stack)
         try:
             connection = _connect(source, immutable=access is Access.ORIGINAL)
             stack.callback(connection.close)
             schema = _prepare(connection)
-        except (apsw.Error, UnicodeDecodeError) as error:
+        except apsw.Error as error:
             raise _unreadable(bundle.path, error) from error
         except StoreUnreadable as error:
             raise StoreUnreadable(f"{bundle.path}: {error}") from error
         yield Store(connection, bundle=bundle, schema=schema, access=access, holders=holders, taken=taken)
 
 
-class StoreFault(StoreUnreadable):
-    """The bytes of a store show that it must not be opened; ``bundle`` has the facts."""
-
-    def __init__(self, bundle: Bundle) -> None:
-        super().__init__(f"{bundle.path}: {bundle.detail} ({bundle.fault})")
-        self.bundle = bundle
-
-
 def _choose(bundle: Bundle, holders: tuple[Holder, ...], stack: ExitStack) -> tuple[Access, Path]:
     """How to get at the content, and the file to open for it."""
     if holders:
-        folder = stack.enter_context(private_folder())
-        return Access.BACKUP, _live_copy(bundle, folder)
+        return Access.BACKUP, _live_copy(bundle, stack.enter_context(private_folder()))
     if bundle.wal_content or bundle.hot_journal:
-        folder = stack.enter_context(private_folder())
-        return Access.COPY, copy_store(bundle, folder)
+        return Access.COPY, copy_store(bundle, stack.enter_context(private_folder()))
     return Access.ORIGINAL, Path(bundle.main.path)
 
 
 def _live_copy(bundle: Bundle, folder: Path) -> Path:
-    """Copy a store that is in use, as of one moment.
+    """Copy a store that is in use, as of one moment, into ``folder``.
 
-    SQLite creates no sidecar if the holder's are there already. Where they are not, nothing is in them
-    either, and copying the file while watching it is enough.
+    With ``readonly_shm`` SQLite reads through the holder's sidecars and creates or changes none. Where they
+    are not there, or cannot be used so, the files are copied and watched meanwhile.
     """
-    sidecars = bundle.wal is not None and bundle.shm is not None
-    if bundle.header is not None and bundle.header.journal == "wal" and not sidecars:
+    in_wal_mode = bundle.header is not None and bundle.header.journal == "wal"
+    if in_wal_mode and (bundle.wal is None or bundle.shm is None):
         return copy_store(bundle, folder)
-    target = folder / "state.db"
     require_space(folder, bundle.main.size + (bundle.wal.size if bundle.wal else 0))
+    target = folder / "state.db"
     try:
-        source = apsw.Connection(_uri(Path(bundle.main.path), "mode=ro"), flags=_READ_ONLY)
-        try:
-            source.set_busy_timeout(_BUSY_MILLISECONDS)
-            copy = apsw.Connection(str(target))
-            try:
-                with copy.backup("main", source, "main") as backup:
-                    backup.step(-1)
-            finally:
-                copy.close()
-        finally:
-            source.close()
+        with (
+            closing(_connect_to_held(bundle)) as source,
+            closing(apsw.Connection(str(target))) as copy,
+            copy.backup("main", source, "main") as backup,
+        ):
+            backup.step(-1)
+    except (apsw.ReadOnlyError, apsw.CantOpenError):
+        return copy_store(bundle, folder)
     except apsw.Error as error:
         raise _unreadable(bundle.path, error) from error
     return target
 
 
-_READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-_READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+def _connect_to_held(bundle: Bundle) -> apsw.Connection:
+    connection = apsw.Connection(_uri(Path(bundle.main.path), "mode=ro&readonly_shm=1"), flags=_READ_ONLY)
+    connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    return connection
 
 
 def _uri(path: Path, parameters: str) -> str:
@@ -239,57 +250,19 @@ def _prepare(connection: apsw.Connection) -> Schema:
     schema = read_schema(connection)
     install_views(connection, schema)
     connection.pragma("query_only", True)
-    connection.authorizer = _authorize
+    connection.authorizer = reading_only
     return schema
 
 
-_READING = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
-_PRAGMAS = frozenset(
-    [
-        "application_id",
-        "data_version",
-        "encoding",
-        "foreign_key_check",
-        "foreign_key_list",
-        "freelist_count",
-        "index_info",
-        "index_list",
-        "index_xinfo",
-        "integrity_check",
-        "page_count",
-        "page_size",
-        "quick_check",
-        "schema_version",
-        "table_info",
-        "table_xinfo",
-        "user_version",
-    ]
-)
-#: Pragmas whose argument names something to look at. The others must come without one: it would set them.
-_ASKING = frozenset(name for name in _PRAGMAS if name.endswith(("_check", "_info", "_list", "_xinfo")))
+_CODECS = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
 
 
-def _authorize(
-    action: int, first: str | None, second: str | None, database: str | None, origin: str | None
-) -> int:
-    """Allow reading, nothing else (https://sqlite.org/c3ref/c_alter_table.html)."""
-    if action == apsw.SQLITE_FUNCTION:
-        return apsw.SQLITE_DENY if (second or "").lower() == "load_extension" else apsw.SQLITE_OK
-    if action == apsw.SQLITE_PRAGMA:
-        name = (first or "").lower()
-        allowed = name in _PRAGMAS and (second is None or name in _ASKING)
-        return apsw.SQLITE_OK if allowed else apsw.SQLITE_DENY
-    return apsw.SQLITE_OK if action in _READING else apsw.SQLITE_DENY
-
-
-def _unreadable(path: str, error: Exception) -> StatemendError:
-    """The error to raise for one of SQLite: a mistake of the caller stays what it is."""
+def _unreadable(path: str, error: apsw.Error) -> StatemendError:
+    """The error to raise for one of SQLite's. A mistake of the caller is raised as it is."""
     if isinstance(error, _MISUSE):
         raise error
     if isinstance(error, apsw.TooBigError):
         return StoreUnreadable(f"{path}: a cell is longer than {_LONGEST_CELL >> 20} MiB")
     if isinstance(error, apsw.FullError):
-        return Undetermined(
-            f"{path}: no room for temporary files ({error}); set TMPDIR to a folder with more room"
-        )
+        return Undetermined(f"{path}: no room for temporary files ({error}); set TMPDIR to a roomier folder")
     return StoreUnreadable(f"{path}: SQLite cannot read it: {error}")

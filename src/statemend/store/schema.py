@@ -63,16 +63,14 @@ def read_schema(connection: apsw.Connection) -> Schema:
     Raises ``StoreUnreadable`` when it has neither ``sessions`` nor ``messages``. Errors of SQLite pass
     through.
     """
-    tables = frozenset(
-        bytes(name).decode("utf-8", "backslashreplace").lower()
-        for (name,) in connection.execute(
-            "SELECT CAST(name AS BLOB) FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0"
-        )
+    tables = _names(
+        connection,
+        "SELECT CAST(name AS BLOB) FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0",
     )
     if not tables & {"sessions", "messages"}:
         raise StoreUnreadable(f"not a store of Hermes: {_whose(tables)}")
     columns = {
-        name: frozenset(row[1].lower() for row in connection.execute(f'PRAGMA main.table_info("{name}")'))
+        name: _names(connection, "SELECT CAST(name AS BLOB) FROM pragma_table_info(?, 'main')", (name,))
         for name in CATALOGUE
         if name in tables
     }
@@ -89,6 +87,14 @@ def install_views(connection: apsw.Connection, schema: Schema) -> None:
     """Create one TEMP view for each canonical table. A table that the store lacks gets an empty one."""
     for table in CATALOGUE.values():
         connection.execute(_view_sql(table.name, schema.columns.get(table.name)))
+
+
+def _names(connection: apsw.Connection, sql: str, bindings: tuple[str, ...] = ()) -> frozenset[str]:
+    """The names that a query gives, in lower case. They are taken as bytes: a name may be no valid text."""
+    return frozenset(
+        bytes(name).decode("utf-8", "backslashreplace").lower()
+        for (name,) in connection.execute(sql, bindings)
+    )
 
 
 def _whose(tables: frozenset[str]) -> str:
