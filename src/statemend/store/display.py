@@ -16,6 +16,7 @@ import msgspec
 
 from statemend.store.content import carried_request, decode_content, encode_content, parse_json
 from statemend.store.message import MESSAGE_COLUMNS
+from statemend.store.order import sqlite_order
 from statemend.store.schema import Era
 
 if TYPE_CHECKING:
@@ -81,17 +82,6 @@ def fold(store: Store, session_id: str) -> Iterator[tuple[Row, tuple[int, ...]]]
         shown = held.pop(group.shown, None) or store.one(_FETCH, (group.shown,))
         if shown is not None:
             yield shown, tuple(group.ids)
-
-
-def sqlite_order(value: Any) -> tuple[int, Any]:
-    """A key that sorts values as SQLite does: NULL, numbers, text, blobs."""
-    if value is None:
-        return 0, 0
-    if isinstance(value, (int, float)):
-        return 1, value
-    if isinstance(value, str):
-        return 2, value.encode("utf-8", "surrogatepass")
-    return 3, bytes(value)
 
 
 def _is_indexed(store: Store, session_id: str) -> bool:

@@ -124,7 +124,7 @@ def census(store: Store, session_id: str | None = None) -> Iterator[Census]:
     sql = (
         "SELECT session_id, active, COUNT(*), MIN(timestamp) FILTER (WHERE typeof(timestamp) = 'real'), "
         "MAX(timestamp) FILTER (WHERE typeof(timestamp) = 'real') "
-        f"FROM messages {where} GROUP BY session_id, active ORDER BY session_id"
+        f"FROM messages {where} GROUP BY session_id, active ORDER BY session_id, active"
     )
     for sid, states in groupby(store.rows(sql, bindings), key=itemgetter(0)):
         live = hidden = unset = 0
@@ -146,15 +146,15 @@ def census(store: Store, session_id: str | None = None) -> Iterator[Census]:
 
 def _archived(store: Store, session_id: str | None) -> dict[str, int]:
     """Archived rows by session. 0.22 has an index of visible rows, which tells them without the rows
-    themselves.
+    themselves; elsewhere the rows that are not live are looked up in the order in which they lie in the file.
     """
     era = store.schema.era
     if era < Era.V18:
         return {}
-    condition = "compacted = 1" if era < Era.V22 else "(active = 1 OR compacted = 1)"
     only, bindings = ("", ()) if session_id is None else ("AND session_id = ?", (session_id,))
-    sql = (
-        "SELECT session_id, COUNT(*) FROM messages "
-        f"WHERE {condition} AND active <> 1 {only} GROUP BY session_id"
-    )
+    if era < Era.V22:
+        condition = f"id IN (SELECT id FROM messages WHERE active <> 1 {only}) AND compacted = 1"
+    else:
+        condition = f"(active = 1 OR compacted = 1) AND active <> 1 {only}"
+    sql = f"SELECT session_id, COUNT(*) FROM messages WHERE {condition} GROUP BY session_id"
     return dict(store.rows(sql, bindings))

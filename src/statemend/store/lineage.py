@@ -1,0 +1,153 @@
+"""The graph of sessions: every parent link with what it means, and where resume, export and delete would
+go.
+
+One column, ``parent_session_id``, carries continuations, branches, delegates and resets, and the releases
+of Hermes tell them apart by different rules. The graph holds only sessions that are in a family; any other
+session is its own tip, its own chain and its own family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from statemend.store import succession
+from statemend.store.family import Activity, Deletion, Edge, Node, Relation, load_nodes, opens_with_summary
+from statemend.store.relations import is_candidate, relate
+from statemend.store.schema import Era
+
+if TYPE_CHECKING:
+    from statemend.store.connection import Store
+
+__all__ = ["Activity", "Deletion", "Edge", "Graph", "Node", "Relation"]
+
+
+class Graph:
+    """Families of sessions. Reads the opening rows of a session only when a link cannot be told without
+    them, so it is usable as long as its store is open.
+    """
+
+    def __init__(self, store: Store, nodes: dict[str, Node]) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._children: dict[str, list[Node]] = {}
+        for node in nodes.values():
+            if node.parent_id:
+                self._children.setdefault(node.parent_id, []).append(node)
+        self._openings: dict[str, bool] = {}
+        self._edges: dict[str, Edge] = {}
+
+    @classmethod
+    def load(cls, store: Store) -> Graph:
+        """The families of a store: sessions with a parent or a child, those that compression ended, and
+        those that carry a lineage marker.
+        """
+        return cls(store, load_nodes(store))
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Every session of a family, by id, in the order in which the rows lie."""
+        return MappingProxyType(self._nodes)
+
+    def children(self, session_id: str) -> tuple[Node, ...]:
+        """The sessions whose rows name this one as parent, oldest first. The parent may have no row."""
+        return tuple(succession.oldest_first(self._rows(session_id)))
+
+    def edge(self, child_id: str) -> Edge | None:
+        """The link of a session to its parent; ``None`` for one without a parent and for an unknown one."""
+        child = self._nodes.get(child_id)
+        if child is None or not child.parent_id:
+            return None
+        edge = self._edges.get(child_id)
+        if edge is None:
+            parent = self._nodes.get(child.parent_id)
+            siblings = self._rows(child.parent_id)
+            edge = relate(parent, child, siblings, self._opens_with_summary, self._store.schema.era)
+            self._edges[child_id] = edge
+        return edge
+
+    def edges(self) -> Iterator[Edge]:
+        """The links of all sessions that name a parent."""
+        for session_id in self._nodes:
+            edge = self.edge(session_id)
+            if edge is not None:
+                yield edge
+
+    def continuations(self, session_id: str) -> tuple[Node, ...]:
+        """The children that may continue a session which compression ended, oldest first; none for any
+        other.
+
+        Left out are those marked as branch, delegate or reset of this very session, runs of tools, and
+        probable delegates from before there were markers.
+        """
+        parent = self._nodes.get(session_id)
+        if parent is None or not parent.compressed:
+            return ()
+        return tuple(
+            child
+            for child in self.children(session_id)
+            if is_candidate(parent, child) and self._is_continuation(child.id)
+        )
+
+    def resume_tip(self, session_id: str, era: Era) -> str:
+        """The session that a release of ``era`` resumes instead of this one (``get_compression_tip``)."""
+        return succession.resume_tip(self._nodes, self._rows, session_id, era)
+
+    def export_chain(self, session_id: str, era: Era) -> tuple[str, ...] | None:
+        """The sessions that a release of ``era`` exports as one conversation (``get_compression_lineage``),
+        oldest first; ``None`` before 0.18, which could not.
+        """
+        return succession.export_chain(self._nodes, self._rows, session_id, era)
+
+    def deletion(self, session_id: str, era: Era) -> Deletion:
+        """What ``delete_session`` of a release of ``era`` takes with this session, and whom it detaches."""
+        return succession.deletion(self._nodes, self._rows, session_id, era)
+
+    def family(self, session_id: str) -> tuple[str, ...]:
+        """Every session connected with this one through parent links, itself included, sorted by id."""
+        found = {session_id}
+        waiting = [session_id]
+        while waiting:
+            current = waiting.pop()
+            node = self._nodes.get(current)
+            kin = {child.id for child in self._rows(current)}
+            if node is not None and node.parent_id in self._nodes:
+                kin.add(node.parent_id)
+            waiting += kin - found
+            found |= kin
+        return tuple(sorted(found))
+
+    def cycles(self) -> tuple[tuple[str, ...], ...]:
+        """Rings of parent links, and of delegate markers, each once and beginning with its smallest id."""
+        parents = {node.id: node.parent_id for node in self._nodes.values()}
+        delegators = {node.id: node.delegate_from for node in self._nodes.values()}
+        return tuple(sorted({*_rings(parents), *_rings(delegators)}))
+
+    def _rows(self, session_id: str) -> list[Node]:
+        return self._children.get(session_id, [])
+
+    def _is_continuation(self, child_id: str) -> bool:
+        edge = self.edge(child_id)
+        return edge is not None and edge.relation is Relation.CONTINUATION
+
+    def _opens_with_summary(self, session_id: str) -> bool:
+        if session_id not in self._openings:
+            self._openings[session_id] = opens_with_summary(self._store, session_id)
+        return self._openings[session_id]
+
+
+def _rings(onward: Mapping[str, str | None]) -> Iterator[tuple[str, ...]]:
+    """The rings of a graph in which each node points to at most one other."""
+    settled: set[str] = set()
+    for start in onward:
+        path: dict[str, None] = {}
+        current: str | None = start
+        while current is not None and current in onward and current not in settled and current not in path:
+            path[current] = None
+            current = onward[current]
+        if current is not None and current in path:
+            ring = list(path)[list(path).index(current) :]
+            smallest = ring.index(min(ring))
+            yield (*ring[smallest:], *ring[:smallest])
+        settled.update(path)

@@ -1,0 +1,140 @@
+"""What a parent link means, told from evidence that no single release weighs together.
+
+Markers count only where they name the parent: a continuation inherits ``model_config``, markers included.
+Before 0.17 delegates carry no marker, so an unmarked child of a compressed parent is looked at twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from statemend.store.family import Edge, Node, Relation
+from statemend.store.schema import Era
+
+#: Tells whether a session opens with a compaction summary.
+Opening = Callable[[str], bool]
+
+#: How a parent ends when its place (a chat, a thread) starts a new conversation.
+_RESET_REASONS = frozenset(
+    {"session_reset", "session_switch", "idle", "daily", "suspended", "resume_pending_expired"}
+)
+#: A continuation may be written a little before its parent is ended. More than this is no race, seconds.
+_RACE = 5.0
+_SUMMARY = "opens with a compaction summary"
+
+
+def relate(parent: Node | None, child: Node, siblings: Sequence[Node], opening: Opening, era: Era) -> Edge:
+    """The link of ``child`` to the parent that its row names. ``siblings`` are all children of that parent,
+    the child included; ``era`` is the store's.
+    """
+    relation, evidence = _weigh(parent, child, siblings, opening, era)
+    return Edge(child.parent_id or "", child.id, relation, (*evidence, *_inherited(child)))
+
+
+def is_candidate(parent: Node, child: Node) -> bool:
+    """Whether nothing in the rows themselves forbids that ``child`` continues its compressed ``parent``."""
+    return parent.compressed and not _marked_for(child) and _tool_like(parent, child) is None
+
+
+def _weigh(
+    parent: Node | None, child: Node, siblings: Sequence[Node], opening: Opening, era: Era
+) -> tuple[Relation, tuple[str, ...]]:
+    marks = _marked_for(child)
+    if marks:
+        names = tuple(f"marked {name} its parent" for name, _ in marks)
+        forks = [relation for _, relation in marks if relation is not Relation.RESET]
+        if len(forks) > 1:
+            return Relation.UNKNOWN, (*names, "the markers contradict each other")
+        summary = parent is not None and parent.compressed and opening(child.id)
+        return forks[0] if forks else Relation.RESET, (*names, *((_SUMMARY,) if summary else ()))
+    if parent is None:
+        return Relation.UNKNOWN, ("the parent has no row",)
+    tool = _tool_like(parent, child)
+    if tool is not None:
+        return Relation.DELEGATE, (tool,)
+    if parent.compressed:
+        return _weigh_candidate(parent, child, siblings, opening, era)
+    return _weigh_unmarked(parent, child, opening)
+
+
+def _weigh_candidate(
+    parent: Node, child: Node, siblings: Sequence[Node], opening: Opening, era: Era
+) -> tuple[Relation, tuple[str, ...]]:
+    """An unmarked child of a compressed parent: the continuation, or a delegate from before markers."""
+    ended = "the parent ended by compression"
+    if opening(child.id):
+        return Relation.CONTINUATION, (ended, _SUMMARY)
+    early = seconds_early(parent, child)
+    if early is None:
+        return Relation.CONTINUATION, (ended, "the times of the two cannot be compared")
+    if early <= _RACE:
+        return Relation.CONTINUATION, (ended, f"started {-early:.0f} s after that")
+    before = f"started {early:.0f} s before the parent ended, without a summary"
+    if era < Era.V18:
+        return Relation.DELEGATE, (before, "delegates had no marker before 0.17")
+    if any(_fits_better(parent, sibling, opening) for sibling in siblings if sibling.id != child.id):
+        return Relation.DELEGATE, (before, "a sibling fits better as the continuation")
+    return Relation.CONTINUATION, (ended, before, "no sibling fits better")
+
+
+def _weigh_unmarked(parent: Node, child: Node, opening: Opening) -> tuple[Relation, tuple[str, ...]]:
+    """An unmarked child of a parent that was not ended by compression."""
+    early = seconds_early(parent, child)
+    after = early is not None and early <= 0
+    if parent.end_reason == "branched" and after:
+        return Relation.BRANCH, ("the parent ended as branched before it started",)
+    if parent.end_reason in _RESET_REASONS and child.session_key and child.session_key == parent.session_key:
+        return Relation.RESET, (f"the parent ended by {parent.end_reason}", "the same session key")
+    ended = (
+        "the parent never ended" if parent.end_reason is None else f"the parent ended by {parent.end_reason}"
+    )
+    if opening(child.id):
+        return Relation.CONTINUATION, (_SUMMARY, ended)
+    return Relation.UNKNOWN, ("no marker", ended if after else f"{ended}, after it started")
+
+
+def seconds_early(parent: Node, child: Node) -> float | None:
+    """How long before its parent's end a child started, in seconds; ``None`` where either time is unknown."""
+    if not isinstance(parent.ended_at, float) or not isinstance(child.started_at, float):
+        return None
+    return parent.ended_at - child.started_at
+
+
+def _fits_better(parent: Node, sibling: Node, opening: Opening) -> bool:
+    if not is_candidate(parent, sibling):
+        return False
+    early = seconds_early(parent, sibling)
+    return (early is not None and early <= _RACE) or opening(sibling.id)
+
+
+def _marked_for(child: Node) -> list[tuple[str, Relation]]:
+    """The markers of ``child`` that name its parent."""
+    marks = (
+        ("_branched_from", child.branched_from, Relation.BRANCH),
+        ("_delegate_from", child.delegate_from, Relation.DELEGATE),
+        ("_reset_from", child.reset_from, Relation.RESET),
+    )
+    return [(name, relation) for name, value, relation in marks if value and value == child.parent_id]
+
+
+def _inherited(child: Node) -> list[str]:
+    """The markers of ``child`` that name another session than its parent."""
+    values = {
+        "_branched_from": child.branched_from,
+        "_delegate_from": child.delegate_from,
+        "_reset_from": child.reset_from,
+    }
+    return [
+        f"{name} names no session" if value == "__orphaned__" else f"{name} names another session"
+        for name, value in values.items()
+        if value is not None and value != child.parent_id
+    ]
+
+
+def _tool_like(parent: Node, child: Node) -> str | None:
+    """Why the child's source says that it is a run on behalf of its parent, or ``None``."""
+    if child.source == "tool":
+        return "its source is tool"
+    if child.source == "subagent" and parent.source != "subagent":
+        return "its source is subagent, the parent's is not"
+    return None
