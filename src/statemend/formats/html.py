@@ -96,6 +96,7 @@ class _Outline:
         self._in_title = False
         self._clock: str | None = None
         self._messages = 0
+        self._whole = True
 
     def add(self, line: files.Line) -> None:
         text = line.data.strip()
@@ -103,7 +104,7 @@ class _Outline:
             self.ended = text.endswith(b"</html>")
         view = _VIEW.match(line.data)
         if view is not None:
-            self._close(line.offset, None)
+            self._close(line.offset, "cut off")
             self._start = line.offset
             self._session_id = unescape(_decode(view[1]))
         elif self._start is not None:
@@ -112,13 +113,13 @@ class _Outline:
     def _inside(self, line: files.Line, text: bytes) -> None:
         if _MESSAGE.match(line.data):
             self._messages += 1
-        elif self._messages:
-            if text in (b"<footer>", b"</main>"):
-                self._close(line.offset + line.length, None)
+            self._whole = is_whole(text)
         elif text == b"</main>":
             self._close(line.offset + line.length, None)
+        elif self._messages:
+            self._whole = self._whole or is_whole(text)
         elif self._in_title or text.startswith(b"<h1>"):
-            self._title += line.data
+            self._title += line.data[:_LONGEST_TITLE]
             self._in_title = b"</h1>" not in self._title and len(self._title) < _LONGEST_TITLE
         elif started := _STARTED.search(text):
             self._clock = _decode(started[1])
@@ -134,12 +135,13 @@ class _Outline:
                 offset=self._start,
                 length=end - self._start,
                 title=None if shown == UNTITLED else shown,
-                held=self._messages,
+                held=self._messages if self._whole else self._messages - 1,
                 clock=None if self._clock in (None, "N/A") else self._clock,
                 damage=damage,
             )
         )
-        self._start, self._title, self._in_title, self._clock, self._messages = None, b"", False, None, 0
+        self._start, self._title, self._in_title, self._clock = None, b"", False, None
+        self._messages, self._whole = 0, True
 
     def finished(self, size: int) -> list[Section]:
         """The sections; one that the file leaves open is damaged."""

@@ -13,19 +13,22 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
 _TEXT = "([^<]*)"
+#: 0.18.2 wrote roles and tool names unescaped. The bound keeps the cost of a hostile block linear.
+_RAW = ".{0,1000}?"
 _ICON = r"<svg (?:(?!</svg>).)*</svg>"
 _OPENING = re.compile(
-    r'\s*<div class="message message-(?P<token>.*?) active"(?: style="animation-delay: [0-9.]+s")?>'
+    r'\s*<div class="message message-[^"]{0,1000} active"(?: style="animation-delay: [0-9.]+s")?>'
     + re.escape(f"{template.HEADER}{template.CHEVRON} ")
     + _ICON
-    + r" (?P<role>.*?)"
+    + f" (?P<role>{_RAW})"
     + re.escape(template.TIMESTAMP)
     + r"(?P<clock>[^<]*)"
     + re.escape(template.BODY),
     re.DOTALL,
 )
 _TOOL_CALL = re.compile(
-    f"{re.escape(template.TOOL_CALL[0])}(.*?){re.escape(template.TOOL_CALL[1])}{_TEXT}{re.escape(template.TOOL_CALL[2])}",
+    f"{re.escape(template.TOOL_CALL[0])}({_RAW}){re.escape(template.TOOL_CALL[1])}{_TEXT}"
+    f"{re.escape(template.TOOL_CALL[2])}",
     re.DOTALL,
 )
 _CONTENT = re.compile(f"{re.escape(template.CONTENT)}{_TEXT}</div>")

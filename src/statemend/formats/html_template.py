@@ -25,9 +25,7 @@ def _icon(size: int, name: str, shapes: str) -> str:
 
 
 CHEVRON = _icon(14, "chevron lucide lucide-chevron-right", '<path d="m9 18 6-6-6-6"/>')
-SEARCH = _icon(
-    16, "lucide lucide-search", '<circle cx="11" cy="11" r="8"/><path d="m21 21-4.3-4.3"/>'
-)
+SEARCH = _icon(16, "lucide lucide-search", '<circle cx="11" cy="11" r="8"/><path d="m21 21-4.3-4.3"/>')
 WRENCH = _icon(
     16,
     "lucide lucide-wrench",

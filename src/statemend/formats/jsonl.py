@@ -156,9 +156,7 @@ def _odd_section(line: files.Line, damage: Damage) -> Section | None:
     return _from_mapping(session, line.offset, line.length, held, flaw)
 
 
-def _from_mapping(
-    session: dict[str, Any], offset: int, length: int, held: int, flaw: str | None
-) -> Section:
+def _from_mapping(session: dict[str, Any], offset: int, length: int, held: int, flaw: str | None) -> Section:
     lineage = session.get("lineage_session_ids")
     count = session.get("message_count")
     return Section(

@@ -11,23 +11,29 @@ from typing import Any
 
 from statemend.formats.clock import trusted_epoch
 
+#: Members that 0.22.2 derives from ``model_config``; they stand last.
+_DERIVED = frozenset({"_branched_from", "_reset_from"})
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def render(
-    session: Mapping[str, Any], messages: Iterable[Mapping[str, Any]], *, timings: bool = False
+    session: Mapping[str, Any],
+    messages: Iterable[Mapping[str, Any]],
+    *,
+    last_active: float | None = None,
+    timings: bool = False,
 ) -> Iterator[str]:
     """The line of one session, in pieces, newline included.
 
-    ``session`` and ``messages`` are the export dicts of ``store.history``; the members keep their order. A
-    bare export also writes ``last_active``: append it to ``session`` then. ``timings`` adds the summary
-    of message times that 0.22.2 puts last.
+    ``session`` and ``messages`` are the export dicts of ``store.history``; the members keep their order. An
+    export of all sessions also writes ``last_active``, the time of the last message (epoch seconds); it stands
+    behind the columns. ``timings`` adds the summary of message times that 0.22.2 puts last.
 
     Two things Hermes cannot write at all are written so that nothing is lost: a lone surrogate as its
     ``\\udXXX`` escape, a blob as ``{"blob": "<hex>"}``.
     """
-    opening = _dump(dict(session))
-    yield opening[:-1] + (", " if session else "") + '"messages": ['
+    members = _with_last_active(session, last_active)
+    yield _dump(members)[:-1] + (", " if members else "") + '"messages": ['
     summary = _Timings() if timings else None
     separator = ""
     for message in messages:
@@ -39,6 +45,15 @@ def render(
     if summary is not None:
         yield ', "timings": ' + _dump(summary.as_dict())
     yield "}\n"
+
+
+def _with_last_active(session: Mapping[str, Any], last_active: float | None) -> dict[str, Any]:
+    """The session with the computed member behind its columns and before the markers derived from them."""
+    if last_active is None:
+        return dict(session)
+    columns = {name: value for name, value in session.items() if name not in _DERIVED}
+    derived = {name: value for name, value in session.items() if name in _DERIVED}
+    return {**columns, "last_active": last_active, **derived}
 
 
 def _dump(value: Any) -> str:

@@ -6,6 +6,7 @@
 | 0.13 | ``Session DB creation failed (will retry next turn): E`` | the session row |
 | 0.13 | ``Session DB compression split failed — new session will NOT be …: E`` | a compression's child |
 | 0.13 | ``Session DB operation failed: E`` (level DEBUG) | a gateway's session row or message |
+| 0.13 | ``Failed to persist ACP session S`` (the cause is in the traceback below) | an editor's session |
 | 0.18 | ``Incremental tool-call persistence failed after STAGE: E`` | the messages of a running turn |
 | 0.18 | ``finalize_turn: _persist_session failed: E`` | the messages of a turn |
 | 0.19 | ``Session DB transcript append failed for S (failure_count=N, …); …: E`` | a gateway's message |
@@ -37,25 +38,29 @@ _PATTERNS = tuple(
         ("create", r"Session DB creation failed \(will retry next turn\): (?P<error>.*)"),
         ("split", r"Session DB compression split failed \S+ new session will NOT be indexed: (?P<error>.*)"),
         ("append", r"Session DB operation failed: (?P<error>.*)"),
-        ("append", r"Incremental tool-call persistence failed after .*?: (?P<error>.*)"),
+        ("append", r"Failed to persist ACP session (?P<session>\S+)"),
+        ("append", r"Incremental tool-call persistence failed after .{0,200}?: (?P<error>.*)"),
         ("append", r"finalize_turn: _persist_session failed: (?P<error>.*)"),
         (
             "append",
-            r"Session DB transcript append failed for (?P<session>.+?) \(failure_count=[^)]*\); "
+            r"Session DB transcript append failed for (?P<session>.{1,300}?) \(failure_count=[^)]{0,200}\); "
             r"(?:will retry|session is stalled [^:]*): (?P<error>.*)",
         ),
-        ("drop", r"Session DB transcript pending queue full for (?P<session>.+?) \(cap=\d+\); dropping "),
         (
             "drop",
-            r"Session DB transcript append rejected for compression-ended (?P<session>.+?) "
+            r"Session DB transcript pending queue full for (?P<session>.{1,300}?) \(cap=\d+\); dropping ",
+        ),
+        (
+            "drop",
+            r"Session DB transcript append rejected for compression-ended (?P<session>.{1,300}?) "
             r"with no unique live child",
         ),
         (
             "append",
-            r"Session DB refused further writes on this handle for (?P<session>.+?) \([^)]*\); "
+            r"Session DB refused further writes on this handle for (?P<session>.{1,300}?) \([^)]{0,200}\); "
             r"[^:]*: (?P<error>.*)",
         ),
-        ("create", r"Session DB row for (?P<session>.+?) is missing and could not be recreated"),
+        ("create", r"Session DB row for (?P<session>.{1,300}?) is missing and could not be recreated"),
         (
             "append",
             r"codex app-server turn was delivered but could NOT be persisted to the session DB "

@@ -37,8 +37,8 @@ class AppendFailure(msgspec.Struct, frozen=True):
 
     ``session_id`` is the one that the message names, else the tag of the line, else ``None``. ``operation``
     says what failed: ``append`` (messages), ``create`` (the session row), ``split`` (a compression's new
-    session), ``drop`` (a queued message was given up). ``error`` is the cause as logged, ``""`` where none is given.
-    ``line`` counts from 1 in the unpacked file.
+    session), ``drop`` (a queued message was given up). ``error`` is the cause as logged, ``""`` where none
+    is given. ``line`` counts from 1 in the unpacked file.
     """
 
     session_id: str | None
@@ -127,9 +127,7 @@ def _log_of(file: str) -> str:
     return _ROTATION.sub("", file)
 
 
-def render_line(
-    clock_text: str, level: str, logger: str, message: str, session_id: str | None = None
-) -> str:
+def render_line(clock_text: str, level: str, logger: str, message: str, session_id: str | None = None) -> str:
     """A log line as Hermes formats it, newline included. ``clock_text`` is ``2026-09-01 10:00:00,123``."""
     tag = f" [{session_id}]" if session_id else ""
     return f"{clock_text} {level}{tag} {logger}: {message}\n"
