@@ -1,0 +1,61 @@
+"""The report as JSON, and the JSON Schema of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from statemend.report.model import SCHEMA, Report
+from statemend.report.text import encodable
+
+#: The published schema. ``write_schema`` makes it; a test says when it is stale.
+SCHEMA_FILE = Path(__file__).parent / "schema" / "report-v1.json"
+
+
+def render(report: Report) -> str:
+    """The report as indented JSON with a final newline. Fields keep the order of the contract; a character
+    that UTF-8 cannot hold is spelled out."""
+    return dump(without_absent(report))
+
+
+def without_absent(report: Report) -> dict[str, Any]:
+    """The report as plain values; ``contents`` is only there when it was asked for."""
+    plain: dict[str, Any] = msgspec.to_builtins(report)
+    if report.contents is None:
+        del plain["contents"]
+    return plain
+
+
+def dump(value: Any) -> str:
+    """Any value of structs and plain types as the JSON that statemend prints."""
+    encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return value
+
+
+def schema() -> str:
+    """The JSON Schema of the contract, generated from the types."""
+    definition = msgspec.json.schema(Report)
+    described = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        **definition,
+    }
+    return dump(described)
+
+
+def write_schema() -> Path:
+    """Write the published schema anew and say where."""
+    SCHEMA_FILE.write_text(schema(), encoding="utf-8")
+    return SCHEMA_FILE

@@ -1,0 +1,305 @@
+"""The report as Markdown for an issue, a pull request or a notebook: same order as the page, stable for
+diffs.
+
+Everything that comes from a store or a file is either shown as code, where GitHub obeys nothing, or escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from statemend.audit.finding import Finding, Value
+from statemend.report import text
+from statemend.report.html import SEVERITY_MEANS, counts, shown_value
+from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report
+
+#: First line of every Markdown report; tells one from any other file.
+MARK = f"<!-- {SCHEMA} -->"
+MOST_FINDINGS = 200
+MOST_ROWS = 100
+
+_SPECIAL = re.compile(r"[\\`*\[\]#|~$]|(?<![^\W_])_|_(?![^\W_])")
+#: Signs of what GitHub turns into links by itself: mentions, mail, issues, addresses.
+_LINKING = re.compile(r"@|\\#(?=\d)|\b(?:www|GH|gh)(?=[.-])|:(?=//)")
+
+
+def escape(value: str, limit: int = 300) -> str:
+    """Free text for running Markdown: no markup, no HTML, no mention, no reference, no automatic link.
+
+    An empty comment breaks what GitHub would link; a reader does not see it."""
+    shown = text.clip(value, limit).replace("&", "&amp;").replace("<", "&lt;")
+    shown = _SPECIAL.sub(lambda match: f"\\{match[0]}", shown)
+    return _LINKING.sub(lambda match: f"{match[0]}<!-- -->", shown)
+
+
+def code(value: str, limit: int = 200, *, cell: bool = False) -> str:
+    """Free text as a code span that no backtick in it can end. ``cell`` escapes pipes for a table."""
+    shown = text.clip(value, limit) or " "
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if longest or (shown.startswith(" ") and shown.endswith(" ") and shown.strip()) else ""
+    if cell:
+        shown = shown.replace("|", "\\|")
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def render(report: Report) -> str:
+    """The whole document, ending in one newline."""
+    kept: list[str] = []
+    for block in _blocks(report):
+        if block or (kept and kept[-1]):
+            kept.append(block)
+    return "\n".join(kept).rstrip("\n") + "\n"
+
+
+def _blocks(report: Report) -> Iterator[str]:
+    yield MARK
+    yield f"# {escape(report.verdict)}"
+    yield ""
+    yield (
+        f"statemend {report.tool.version} on {code(report.home)}, {report.generated_at}, "
+        f"exit code {report.exit_code}."
+    )
+    yield from _looked(report)
+    yield from _counts(report)
+    yield from _findings(report)
+    yield from _timeline(report)
+    yield from _lineage(report)
+    yield from _sessions(report)
+    yield from _files(report)
+    yield from _review(report)
+    yield from _rules(report)
+
+
+def _looked(report: Report) -> Iterator[str]:
+    yield from _heading("What was looked at, and what was not")
+    for store in report.stores:
+        yield f"- Store {code(store.path)}, {text.size(store.size)}" + (
+            f", read as {escape(store.access)}" if store.access else ""
+        )
+        if store.fault:
+            yield f"- **The store could not be read:** {escape(store.fault)}"
+        if store.sessions is not None:
+            yield (
+                f"- {text.count(store.sessions, 'session')}; {store.live or 0:,} live, "
+                f"{store.archived or 0:,} archived, {store.rewound or 0:,} rewound rows"
+            )
+        if store.era:
+            yield f"- Shape: {escape(store.era)}, schema number {store.schema_version}"
+        unchanged = {True: "yes", False: "no", None: "not determined"}[store.unchanged]
+        yield f"- Unchanged by the audit: {unchanged}"
+    yield f"- {text.count(len(report.artifacts), 'file')} beside the store"
+    ran = sum(rule.status in ("clean", "findings") for rule in report.rules)
+    yield f"- {ran} of {text.count(len(report.rules), 'rule')} ran"
+    for rule in report.rules:
+        if rule.status == "could not run":
+            yield f"- **Not looked at:** {rule.id} could not run: {escape(rule.reason)}"
+    for item in report.skipped[:MOST_ROWS]:
+        yield f"- **Not looked at:** {code(item.path)}: {escape(item.reason)}"
+    yield from _more(len(report.skipped), MOST_ROWS, "skipped files")
+
+
+def _counts(report: Report) -> Iterator[str]:
+    yield from _heading("Counts")
+    if not report.findings:
+        yield "No findings."
+        return
+    rows = (
+        [severity.value, *(f"{number:,}" for number in row.values()), f"{sum(row.values()):,}"]
+        for severity, row in counts(report).items()
+    )
+    yield from _table(
+        ["severity", *(verdict.value for verdict in VERDICTS), "all"], rows, numbers=len(VERDICTS) + 1
+    )
+
+
+def _findings(report: Report) -> Iterator[str]:
+    yield from _heading("Findings")
+    if not report.findings:
+        yield "None."
+    ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
+    titles = {rule.id: rule.title for rule in report.rules}
+    severity, rule = None, ""
+    for finding in ordered[:MOST_FINDINGS]:
+        if finding.severity is not severity:
+            severity, rule = finding.severity, ""
+            yield from _heading(f"{severity.value.capitalize()}: {SEVERITY_MEANS[severity]}", 3)
+        if finding.rule != rule:
+            rule = finding.rule
+            yield f"**{rule}** {escape(titles.get(rule, ''))}"
+            yield ""
+        yield from _finding(finding)
+    yield from _more(len(ordered), MOST_FINDINGS, "findings")
+    yield from _contents(report)
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    yield f"- **{escape(finding.summary)}**"
+    yield f"  - id {code(finding.id)}, {finding.verdict.value}"
+    if finding.subject.session:
+        yield f"  - session {code(finding.subject.session, 80)}"
+    if finding.subject.artifact:
+        yield f"  - file {code(finding.subject.artifact)}"
+    if finding.subject.message_ids:
+        ids = finding.subject.message_ids
+        yield f"  - messages: {len(ids):,} ({text.ranges(ids)})"
+    for fact in finding.evidence[:12]:
+        yield f"  - {escape(fact.label, 60)}: {_evidence(fact.value)}"
+    yield f"  - What to do: {escape(finding.remedy.text)}"
+    if finding.remedy.command:
+        yield f"  - Next: {code(finding.remedy.command, 600)}"
+    yield ""
+
+
+def _evidence(value: Value) -> str:
+    shown = shown_value(value)
+    return code(shown, 500) if isinstance(value, str | list) else escape(shown)
+
+
+def _contents(report: Report) -> Iterator[str]:
+    if report.contents is None:
+        return
+    yield from _heading("Texts of the messages that findings name", 3)
+    for said in report.contents[:MOST_FINDINGS]:
+        yield f"Row {said.message_id}, {code(said.role, 20)}, session {code(said.session, 80)}:"
+        yield ""
+        shown = text.visible(said.text[:4000], lines=True).replace("\r", "")
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
+        yield f"{fence}text\n{shown}\n{fence}"
+        yield ""
+    yield from _more(len(report.contents), MOST_FINDINGS, "messages")
+
+
+_EVENTS = {
+    "append-failed": "append failed",
+    "deleted": "session deleted",
+    "compacted": "compacted",
+    "exported": "exported",
+}
+
+
+def _timeline(report: Report) -> Iterator[str]:
+    yield from _heading("Timeline")
+    if not report.timeline:
+        yield "Nothing in this home tells of exports, compactions, deletions or failed appends."
+        return
+    rows = (
+        [
+            (event.at or f"{event.clock or 'unknown'} (local clock)").replace("|", ""),
+            _EVENTS[event.kind] + (f" × {event.count}" if event.count > 1 else ""),
+            code(event.session, 60, cell=True) if event.session else "",
+            code(event.source, cell=True),
+        ]
+        for event in report.timeline[:MOST_ROWS]
+    )
+    yield from _table(["when", "what", "session", "told by"], rows)
+    yield from _more(len(report.timeline), MOST_ROWS, "events")
+
+
+def _lineage(report: Report) -> Iterator[str]:
+    yield from _heading("Lineage")
+    if not report.lineage:
+        yield "No family of sessions is ambiguous."
+    for family in report.lineage[:12]:
+        yield from _family(family)
+    yield from _more(len(report.lineage), 12, "families")
+
+
+def _family(family: Family) -> Iterator[str]:
+    yield from _heading(f"Family of {code(family.start, 60)}", 3)
+    chain = ", ".join(code(node, 60) for node in family.export[:12]) if family.export else "no lineage"
+    opened = code(family.resume, 60) if family.resume else "nothing"
+    yield f"An export writes {chain}; a resume opens {opened}."
+    yield ""
+    edges = {edge.child: edge for edge in family.edges}
+    rows = []
+    for node in family.nodes[:MOST_ROWS]:
+        edge = edges.get(node.id)
+        rows.append(
+            [
+                code(node.id, 60, cell=True),
+                code(edge.parent, 60, cell=True) if edge else "",
+                escape(edge.relation) if edge else "root",
+                escape(node.end_reason or "open", 40),
+                "" if node.messages is None else f"{node.messages:,}",
+            ]
+        )
+    yield from _table(["session", "parent", "link", "end", "messages"], rows, numbers=1)
+
+
+def _sessions(report: Report) -> Iterator[str]:
+    yield from _heading("Sessions")
+    if not report.sessions:
+        yield "No session has archived or rewound rows, a file, or a finding."
+        return
+    rows = (
+        [
+            code(session.id, 60, cell=True),
+            code(session.title, 60, cell=True) if session.title else "",
+            f"{session.live:,}" if session.present else "gone",
+            f"{session.archived:,}",
+            f"{session.rewound:,}",
+            "" if session.display is None else f"{session.held or 0:,} of {session.display:,}",
+        ]
+        for session in report.sessions[:MOST_ROWS]
+    )
+    yield from _table(["session", "title", "live", "archived", "rewound", "in a file"], rows, numbers=4)
+    yield from _more(len(report.sessions), MOST_ROWS, "sessions")
+
+
+def _files(report: Report) -> Iterator[str]:
+    yield from _heading("Files beside the store")
+    if not report.artifacts:
+        yield "None."
+        return
+    rows = (
+        [
+            code(artifact.path, cell=True),
+            artifact.kind + (f"; damaged: {escape(artifact.damage)}" if artifact.damage else ""),
+            text.size(artifact.size),
+            code(artifact.sha256, cell=True),
+        ]
+        for artifact in report.artifacts[:MOST_ROWS]
+    )
+    yield from _table(["file", "kind", "size", "SHA-256"], rows)
+    yield from _more(len(report.artifacts), MOST_ROWS, "files")
+
+
+def _review(report: Report) -> Iterator[str]:
+    yield from _heading("Export review")
+    for check in report.checklist:
+        told = [*check.rules, *(code(item) for item in check.findings[:3])]
+        if len(check.findings) > 3:
+            told.append(f"{len(check.findings) - 3:,} more")
+        yield (
+            f"- **{check.answer}** {check.title}: {check.question} {escape(check.because)}"
+            + (f" ({', '.join(told)})" if told else "")
+        )
+
+
+def _rules(report: Report) -> Iterator[str]:
+    yield from _heading("Rules")
+    rows = (
+        [rule.id, rule.slug, rule.status, f"{rule.findings:,}", escape(rule.reason)] for rule in report.rules
+    )
+    yield from _table(["rule", "name", "result", "findings", "reason"], rows)
+
+
+def _heading(title: str, level: int = 2) -> tuple[str, str, str]:
+    return "", f"{'#' * level} {title}", ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Iterator[str]:
+    """A table whose last ``numbers`` columns are aligned to the right."""
+    yield f"| {' | '.join(head)} |"
+    words = len(head) - numbers
+    yield f"| {' | '.join(['---'] * words + ['---:'] * numbers)} |"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _more(total: int, shown: int, what: str) -> Iterator[str]:
+    if total > shown:
+        yield ""
+        yield f"{total - shown:,} more {what} in the JSON form of this report."

@@ -1,0 +1,124 @@
+"""The report for a terminal: the verdict, the counts, the findings, what was not looked at, what to do
+next."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from statemend.audit.finding import Finding, Severity
+from statemend.report import text
+from statemend.report.html import counts
+from statemend.report.model import SEVERITIES, Report
+
+MOST_FINDINGS = 50
+
+_STYLE = {
+    Severity.CRITICAL: "bold red",
+    Severity.HIGH: "red",
+    Severity.MEDIUM: "yellow",
+    Severity.LOW: "blue",
+    Severity.INFO: "dim",
+}
+_SHAPE = {
+    Severity.CRITICAL: "■",
+    Severity.HIGH: "▲",
+    Severity.MEDIUM: "◆",
+    Severity.LOW: "●",
+    Severity.INFO: "○",
+}
+
+
+def render(report: Report, width: int = 100) -> str:
+    """The report as plain text, for a file or a pipe."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
+    console.print(renderable(report))
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+def renderable(report: Report) -> RenderableType:
+    """The report for a ``rich`` console; nothing in it is read as markup."""
+    return Group(*_parts(report))
+
+
+def severity_text(severity: Severity) -> Text:
+    """The severity as shape, word and colour."""
+    return Text(f"{_SHAPE[severity]} {severity.value}", style=_STYLE[severity])
+
+
+def _parts(report: Report) -> Iterator[RenderableType]:
+    worst = min((finding.severity for finding in report.findings), key=SEVERITIES.index, default=None)
+    yield Text("statemend ", style="dim") + Text(text.clip(report.home, 200), style="dim")
+    yield Text(text.clip(report.verdict, 300), style=_STYLE[worst] if worst else "bold")
+    if report.findings:
+        yield Text(_numbers(report))
+        yield Text()
+        yield _findings(report)
+        left = len(report.findings) - MOST_FINDINGS
+        if left > 0:
+            yield Text(f"{left:,} more: use --format html or json", style="dim")
+    yield from _not_looked_at(report)
+    yield from _next(report)
+
+
+def _numbers(report: Report) -> str:
+    rows = counts(report)
+    return ", ".join(
+        f"{sum(row.values()):,} {severity}" for severity, row in rows.items() if sum(row.values())
+    )
+
+
+def _findings(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("Finding", no_wrap=True)
+    table.add_column("Severity", no_wrap=True)
+    table.add_column("Session", no_wrap=True, max_width=26)
+    table.add_column("What", ratio=1, overflow="fold")
+    ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
+    for finding in ordered[:MOST_FINDINGS]:
+        table.add_row(
+            Text(finding.id),
+            severity_text(finding.severity),
+            Text(text.clip(finding.subject.session or "", 60)),
+            Text(_what(finding)),
+        )
+    return table
+
+
+def _what(finding: Finding) -> str:
+    summary = text.clip(finding.summary, 200)
+    return summary if finding.verdict == "fault" else f"{finding.verdict}: {summary}"
+
+
+def _not_looked_at(report: Report) -> Iterator[RenderableType]:
+    lines = [f"the store: {store.fault}" for store in report.stores if store.fault]
+    lines += [f"{rule.id}: {rule.reason}" for rule in report.rules if rule.status == "could not run"]
+    lines += [f"{item.path}: {item.reason}" for item in report.skipped[:10]]
+    if len(report.skipped) > 10:
+        lines.append(f"{len(report.skipped) - 10:,} more files")
+    if lines:
+        yield Text()
+        yield Text("Not looked at", style="bold")
+        for line in lines:
+            yield Padding(Text(text.clip(line, 240)), (0, 0, 0, 2))
+    aside = sum(rule.status == "not applicable" for rule in report.rules)
+    ran = sum(rule.status in ("clean", "findings") for rule in report.rules)
+    yield Text()
+    yield Text(
+        f"{ran} of {text.count(len(report.rules), 'rule')} ran, {aside} did not apply; "
+        f"{text.count(len(report.artifacts), 'file')} beside the store",
+        style="dim",
+    )
+
+
+def _next(report: Report) -> Iterator[RenderableType]:
+    ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
+    for finding in ordered[:1]:
+        command = finding.remedy.command or f"statemend explain {finding.rule}"
+        yield Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold")

@@ -1,0 +1,52 @@
+"""The report's first sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.report import text
+from statemend.report.model import RuleEntry, StoreEntry
+
+_WORST = {
+    Severity.CRITICAL: "text is gone or about to be",
+    Severity.HIGH: "text cannot be reached or writes are refused",
+    Severity.MEDIUM: "Hermes serves the wrong history",
+    Severity.LOW: "numbers are wrong or clutter is left",
+    Severity.INFO: "nothing needs doing now",
+}
+
+
+def sentence(findings: Sequence[Finding], rules: Sequence[RuleEntry], stores: Sequence[StoreEntry]) -> str:
+    """One sentence: how many faults and risks, the worst of it, and what could not be determined."""
+    unreadable = [store for store in stores if store.fault]
+    if unreadable and not any(finding.verdict is not Verdict.FAULT for finding in findings):
+        return f"The store cannot be read, so nothing is said about what it holds: {unreadable[0].fault}."
+    blocked = sum(rule.status == "could not run" for rule in rules)
+    doubt = f"{text.count(blocked, 'rule')} could not run" if blocked else ""
+    pressing = [finding for finding in findings if finding.verdict in (Verdict.FAULT, Verdict.RISK)]
+    if pressing:
+        return f"{_numbers(pressing)}: {_worst(pressing)}{'; ' + doubt if doubt else ''}."
+    if doubt:
+        return f"No fault found, but {doubt}, so this home cannot be called clean."
+    if findings:
+        return f"No fault and no risk; {text.count(len(findings), 'smaller point')} to know of."
+    return "No fault and no risk found."
+
+
+def _numbers(findings: Sequence[Finding]) -> str:
+    parts = []
+    for verdict in (Verdict.FAULT, Verdict.RISK):
+        number = sum(finding.verdict is verdict for finding in findings)
+        if number:
+            parts.append(text.count(number, verdict.value))
+    return " and ".join(parts)
+
+
+def _worst(findings: Sequence[Finding]) -> str:
+    severities = list(Severity)
+    worst = min((finding.severity for finding in findings), key=severities.index)
+    sessions = {finding.subject.session for finding in findings if finding.severity is worst}
+    sessions.discard(None)
+    place = f"in {text.count(len(sessions), 'session')} " if sessions else ""
+    return place + _WORST[worst]
