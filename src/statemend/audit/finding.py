@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -27,7 +28,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-Value = str | int | float | bool | None | list[str] | list[int]
+Value = str | int | float | bool | Sequence[str | int] | None
 
 
 class Fact(msgspec.Struct, frozen=True):
