@@ -1,0 +1,1 @@
+"""What lies beside the store: the artifacts of a home, and how far they cover its sessions."""

@@ -1,0 +1,95 @@
+"""Rows that compaction copied under a new time.
+
+In-place compaction of 0.18 to 0.20 archives every live row and writes the kept ones again. A message that did
+not carry its own time gets the moment of the compaction, so a display shows the turn twice: the archived
+original and its copy are two logical messages with one text. An artifact that holds the copy holds that text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import msgspec
+
+from statemend.store.history import Message, RowState
+
+#: How many rows at the end of a compaction may have no original: the turn that was being asked.
+_FRESH = 8
+
+
+def text_key(message: Message) -> Hashable:
+    """What makes two rows the same words: everything but the time."""
+    return (
+        message.role,
+        frozen(message.content),
+        message.tool_call_id,
+        frozen(message.tool_calls),
+        message.tool_name,
+    )
+
+
+def frozen(value: object) -> Hashable:
+    """``value`` as something that hashes, equal where the JSON values are equal; empty calls equal none."""
+    if isinstance(value, str):
+        return value
+    if value is None or value == []:
+        return None
+    return (
+        msgspec.json.encode(value, order="sorted") if isinstance(value, list | dict) else (type(value), value)
+    )
+
+
+def carried_copies(rows: Sequence[Message]) -> dict[int, int]:
+    """Row id of a copy made under a new time → row id of the row it was made from.
+
+    ``rows`` are all rows of one session by id.
+    """
+    copies: dict[int, int] = {}
+    epoch = 0
+    for place, row in enumerate(rows):
+        if not row.summary or not _is_number(row.timestamp):
+            continue
+        first = place
+        while first > epoch and rows[first - 1].timestamp == row.timestamp:
+            first -= 1
+        last = place + 1
+        while last < len(rows) and _is_number(rows[last].timestamp) and rows[last].timestamp <= row.timestamp:
+            last += 1
+        before = [each for each in rows[epoch:first] if each.state is not RowState.REWOUND]
+        pairs = [*zip(rows[first:place], before, strict=False), *_aligned(rows[place + 1 : last], before)]
+        for copy, original in pairs:
+            if copy.timestamp == row.timestamp and text_key(copy) == text_key(original):
+                copies[copy.id] = original.id
+        epoch = first
+    return copies
+
+
+def _aligned(tail: Sequence[Message], before: Sequence[Message]) -> list[tuple[Message, Message]]:
+    """The kept tail beside the rows that it was copied from, which are the last ones ``before``.
+
+    The tail may end with rows that had never been stored, and single rows of it may have been shortened.
+    """
+    best: list[tuple[Message, Message]] = []
+    most = 0
+    for fresh in range(min(_FRESH, len(tail)) + 1):
+        kept = tail[: len(tail) - fresh]
+        pairs = (
+            list(zip(kept, before[len(before) - len(kept) :], strict=True))
+            if len(kept) <= len(before)
+            else []
+        )
+        alike = sum(_anchor(copy) == _anchor(original) for copy, original in pairs)
+        if alike > most and 2 * alike > len(pairs):
+            best, most = pairs, alike
+    return best
+
+
+def _anchor(message: Message) -> Hashable:
+    """What a copy keeps even where its text was shortened."""
+    if message.tool_call_id:
+        return message.role, message.tool_call_id
+    return text_key(message)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

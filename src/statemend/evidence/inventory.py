@@ -1,0 +1,136 @@
+"""What lies beside a store: its home's exports, transcripts and logs, and any extra folder with exports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from statemend import formats
+from statemend.errors import Undetermined, UsageError
+from statemend.evidence.settings import Settings, read_settings
+from statemend.evidence.walk import Found, Skipped, walk
+from statemend.formats import files
+from statemend.formats.artifact import Artifact, Kind, Section
+
+__all__ = ["Home", "Inventory", "Settings", "Skipped", "find_home", "take"]
+
+Progress = Callable[[str], None]
+
+STORE_NAME = "state.db"
+#: Where a home keeps what Hermes exports, saves and logs.
+_FOLDERS = ("session-exports", "sessions", "logs")
+_SQLITE = b"SQLite format 3\0"
+_SIDECARS = ("-wal", "-shm", "-journal")
+#: Formats that are not read line by line are held in memory whole.
+_LARGEST_WHOLE = 1024 * 1024 * 1024
+_WHOLE = frozenset({Kind.MARKDOWN, Kind.QMD})
+
+
+class Home(msgspec.Struct, frozen=True):
+    """A Hermes home. ``root`` is its folder, ``store`` the path of its store; both as given."""
+
+    root: str
+    store: str
+
+
+class Inventory(msgspec.Struct, frozen=True):
+    """Everything that was found beside a store. Message texts are not in it, only where they are."""
+
+    home: Home
+    artifacts: tuple[Artifact, ...]
+    logs: tuple[Artifact, ...]
+    manifests: tuple[Artifact, ...]
+    skipped: tuple[Skipped, ...]
+    settings: Settings
+
+    def sections(self) -> Iterator[tuple[Artifact, Section]]:
+        """Every section of every artifact."""
+        for artifact in self.artifacts:
+            for section in artifact.sections:
+                yield artifact, section
+
+    def by_session(self) -> dict[str, list[tuple[Artifact, Section]]]:
+        """The sections that name each session; a logical export counts for every id of its lineage."""
+        found: dict[str, list[tuple[Artifact, Section]]] = {}
+        for artifact, section in self.sections():
+            for session_id in dict.fromkeys((*section.lineage, section.session_id)):
+                found.setdefault(session_id, []).append((artifact, section))
+        return found
+
+
+def find_home(path: Path) -> Home:
+    """The home at ``path``, a folder with a store in it or the store itself. Raises ``UsageError``."""
+    if path.is_dir():
+        store = path / STORE_NAME
+        if not store.exists():
+            raise UsageError(f"{path}: no {STORE_NAME} in this folder; name a Hermes home or a store file")
+        return Home(str(path), str(store))
+    if not path.exists():
+        raise UsageError(f"{path}: no such file or folder")
+    return Home(str(path.parent), str(path))
+
+
+def take(home: Home, extra: Sequence[Path] = (), progress: Progress | None = None) -> Inventory:
+    """Find and classify the artifacts of ``home`` and of each folder or file in ``extra``.
+
+    Files are told by content. What is none of the kinds known here is skipped with a reason, and nothing
+    is guessed. Raises ``UsageError`` for an ``extra`` path that does not exist.
+    """
+    root = Path(home.root)
+    folders = [root / name for name in _FOLDERS if (root / name).is_dir()]
+    shelves: dict[str, list[Artifact]] = {"artifacts": [], "logs": [], "manifests": []}
+    skipped: list[Skipped] = []
+    for number, found in enumerate(walk([*folders, *extra]), start=1):
+        if progress is not None:
+            progress(f"looking at file {number} beside the store")
+        if isinstance(found, Skipped):
+            skipped.append(found)
+        elif not _is_store(found.path, home):
+            result = _look(found)
+            if isinstance(result, Skipped):
+                skipped.append(result)
+            else:
+                shelves[_SHELF.get(result.kind, "artifacts")].append(result)
+    return Inventory(
+        home=home,
+        artifacts=tuple(shelves["artifacts"]),
+        logs=tuple(shelves["logs"]),
+        manifests=tuple(shelves["manifests"]),
+        skipped=tuple(skipped),
+        settings=read_settings(root),
+    )
+
+
+_SHELF = {Kind.LOG: "logs", Kind.MANIFEST: "manifests"}
+
+
+def _is_store(path: Path, home: Home) -> bool:
+    """Whether the file is the audited store, or one of its sidecars: that is what everything else lies
+    beside."""
+    store = Path(home.store)
+    return path.name in {store.name, *(store.name + suffix for suffix in _SIDECARS)} and (
+        path.parent.samefile(store.parent)
+    )
+
+
+def _look(found: Found) -> Artifact | Skipped:
+    """The file as an artifact, or why it is none."""
+    path = str(found.path)
+    try:
+        head = files.head(found.path)
+        if head.startswith(_SQLITE):
+            return Skipped(path, "a database, not an export")
+        kind = formats.kind_of(head)
+        if kind is Kind.UNCLASSIFIED:
+            return Skipped(path, _unknown(head))
+        if kind in _WHOLE and found.size > _LARGEST_WHOLE:
+            return Skipped(path, f"too large to be read ({found.size:,} bytes)")
+        return formats.read(found.path)
+    except Undetermined as error:
+        return Skipped(path, str(error).removeprefix(f"{path}: "))
+
+
+def _unknown(head: bytes) -> str:
+    return "not text" if b"\0" in head else "no kind of export, transcript or log that is known here"

@@ -1,0 +1,131 @@
+"""A Markdown or QMD export against the rows of a session, by rendering the rows again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from statemend.evidence.masks import hides
+from statemend.evidence.rows import Fidelity, SessionRows, Tally
+from statemend.formats.markdown import Document
+from statemend.formats.markdown_render import (
+    PLACEHOLDER,
+    iso,
+    iso_unguarded,
+    render_message,
+    segment_heading,
+)
+from statemend.formats.markdown_walk import Hit, Renderings, Walk, walk
+
+_HEADING = re.compile(r"### (?:Tool — [^\n]+|[A-Z]\S*)(?: — \S+)?\Z".encode())
+#: How many places that look like the start of one segment are tried.
+_MOST_STARTS = 16
+
+
+def match_markdown(rows: SessionRows, document: Document) -> Tally:
+    """What ``document`` holds of the session."""
+    text = document.block + b"\n\n"
+    renderings = Renderings(_renderings(rows, document))
+    tally = Tally(rows)
+    path = _walk(text, renderings, rows.session_id, document)
+    if path is None:
+        tally.absent = True
+        return tally
+    if document.empty:
+        return tally
+    for number, step in enumerate(path.steps):
+        if isinstance(step, Hit):
+            tally.records += 1
+            if not tally.take(step.rows, Fidelity.LOSSY):
+                tally.repeated += 1
+        else:
+            at_cut = document.footer is None and number == len(path.steps) - 1 and path.end == len(text)
+            _gap(tally, rows, renderings, text[step.start : step.end], at_cut=at_cut)
+    if len(document.segments) == 1 and document.declared is not None:
+        # A changed message may quote headings; the file says how many messages it really has.
+        found = path.hits + len(tally.changed) + sum(f is Fidelity.MASKED for f in tally.held.values())
+        tally.extra = min(tally.extra, max(document.declared - found, 0))
+    return tally
+
+
+def _renderings(rows: SessionRows, document: Document) -> Iterator[tuple[int, bytes]]:
+    digest = document.footer.sha256 if document.footer is not None else None
+    quoted = digest is not None and document.block.find(digest.encode()) >= 0
+    for row in rows.rows:
+        if isinstance(row.content, bytes):
+            continue  # Hermes cannot export a blob: it fails on the whole session
+        shown = {render_message(row)}
+        if iso(row.timestamp) != iso_unguarded(row.timestamp):
+            shown.add(render_message(row, guarded=False))
+        for rendering in shown:
+            if quoted and digest is not None:
+                rendering = rendering.replace(PLACEHOLDER, digest)
+            data = rendering.encode("utf-8", "surrogatepass")
+            yield row.id, data
+            if document.crlf and b"\r\n" in data:
+                yield row.id, data.replace(b"\r\n", b"\n")
+
+
+def _walk(text: bytes, renderings: Renderings, session_id: str, document: Document) -> Walk | None:
+    """The walk over this session's part of the file, ``None`` when it has none."""
+    segments = document.segments
+    if len(segments) == 1:
+        return walk(text, renderings, expected=document.declared) if session_id in segments else None
+    if session_id not in segments:
+        return None
+    following = segments[segments.index(session_id) + 1 :]
+    stop = segment_heading(following[0]).encode("utf-8", "surrogatepass") if following else None
+    walks = [walk(text, renderings, start=start, stop=stop) for start in _starts(text, session_id)]
+    return max(walks, key=lambda each: each.hits, default=None)
+
+
+def _starts(text: bytes, session_id: str) -> Iterator[int]:
+    """The places behind what looks like this session's heading; a message may imitate one."""
+    heading = segment_heading(session_id).encode("utf-8", "surrogatepass")
+    place = tried = 0
+    while (place := text.find(heading, place)) >= 0 and tried < _MOST_STARTS:
+        if place == 0 or text.endswith(b"\n\n", 0, place):
+            tried += 1
+            yield place + len(heading)
+        place += len(heading)
+
+
+def _gap(tally: Tally, rows: SessionRows, renderings: Renderings, gap: bytes, *, at_cut: bool) -> None:
+    """What the messages in a gap are: masked, changed, cut off, or none of the store's."""
+    pieces = _pieces(gap, renderings)
+    for number, piece in enumerate(pieces):
+        cut_here = at_cut and number == len(pieces) - 1
+        heading = piece.partition(b"\n")[0]
+        free = set(tally.free(row_id for row_id, _ in renderings.under(heading)))
+        known = [(row_id, text) for row_id, text in renderings.under(heading) if row_id in free]
+        shown = piece.rstrip()
+        whole = [row_id for row_id, text in known if text.rstrip() == shown]
+        if whole:
+            tally.take(whole, Fidelity.LOSSY)
+        elif cut_here and (not known or any(text.startswith(shown) for _, text in known)):
+            tally.cut = True
+            continue
+        elif masked := [row_id for row_id, text in known if hides(_text(shown), _text(text.rstrip()))]:
+            tally.take(masked, Fidelity.MASKED)
+        elif known:
+            tally.changed.append(min(row_id for row_id, _ in known))
+        else:
+            tally.extra += 1
+        tally.records += 1
+
+
+def _pieces(gap: bytes, renderings: Renderings) -> list[bytes]:
+    """The gap split where a message could begin."""
+    starts = [0]
+    place = 0
+    while (blank := gap.find(b"\n\n\n### ", place)) >= 0:
+        place = blank + 3
+        end = gap.find(b"\n", place)
+        heading = gap[place : end if end >= 0 else len(gap)]
+        if _HEADING.match(heading) or any(renderings.under(heading)):
+            starts.append(place)
+    return [gap[start:end] for start, end in zip(starts, [*starts[1:], len(gap)], strict=True)]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

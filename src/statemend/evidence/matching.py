@@ -1,0 +1,78 @@
+"""Records of an artifact against the rows of a session, by what both show.
+
+Which part of a message a format shows is its *lens*. Through the lens, a record and the row it was written
+from look the same; the lens also says what still agrees when the text was changed or masked. Row ids only
+break ties: compaction, undo and import number rows anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+import msgspec
+
+from statemend.evidence.masks import hides
+from statemend.evidence.rows import Fidelity, SessionRows, Tally
+from statemend.formats.artifact import Record
+from statemend.store.history import Message
+
+
+class Lens(msgspec.Struct, frozen=True):
+    """How one format shows messages.
+
+    ``keys`` are everything it shows, ``places`` role and time alone, ``text`` the words alone. A record may
+    have several keys and places where its time is ambiguous. ``shows`` says which rows the format has at all.
+    """
+
+    fidelity: Fidelity
+    row_key: Callable[[Message], Hashable]
+    record_keys: Callable[[Record], Iterable[Hashable]]
+    row_place: Callable[[Message], Hashable]
+    record_places: Callable[[Record], Iterable[Hashable]]
+    row_text: Callable[[Message], str]
+    record_text: Callable[[Record], str]
+    shows: Callable[[Message], bool] = lambda message: True
+
+
+def match(rows: SessionRows, records: Iterable[Record], lens: Lens) -> Tally:
+    """What the records hold of the session."""
+    tally = Tally(rows)
+    shown = [row for row in rows.rows if lens.shows(row)]
+    by_key = _grouped(shown, lens.row_key)
+    unknown: list[Record] = []
+    for record in records:
+        tally.records += 1
+        tally.inactive = tally.inactive or record.active == 0
+        candidates = [by_key[key] for key in lens.record_keys(record) if key in by_key]
+        if not candidates:
+            unknown.append(record)
+        elif not any(tally.take(each, lens.fidelity, record.row_id) for each in candidates):
+            tally.repeated += 1
+    if unknown:
+        _settle(tally, rows, shown, unknown, lens)
+    return tally
+
+
+def _settle(
+    tally: Tally, rows: SessionRows, shown: Sequence[Message], unknown: Sequence[Record], lens: Lens
+) -> None:
+    """What the records are that equal no row: masked, changed, or none of the store's."""
+    by_place = _grouped(shown, lens.row_place)
+    for record in unknown:
+        near = [row_id for place in lens.record_places(record) for row_id in by_place.get(place, ())]
+        free = sorted(tally.free(near), key=lambda row_id: row_id != record.row_id)
+        text = lens.record_text(record)
+        masked = [row_id for row_id in free if hides(text, lens.row_text(rows.by_id[row_id]))]
+        if masked:
+            tally.take(masked[:1], Fidelity.MASKED)
+        elif free:
+            tally.changed.append(free[0])
+        else:
+            tally.extra += 1
+
+
+def _grouped(rows: Iterable[Message], key: Callable[[Message], Hashable]) -> dict[Hashable, list[int]]:
+    groups: dict[Hashable, list[int]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row.id)
+    return groups

@@ -1,0 +1,74 @@
+"""Markdown and QMD exports (``hermes sessions export --format md|qmd``, releases from 0.18).
+
+Nothing in these files is escaped: a message may hold a heading, a footer or a whole fake export. What the
+file says about itself is read here; which messages it holds is found by rendering the store's rows again
+(``markdown_walk``). ``records`` guesses, for sessions that no store has any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from statemend.formats.artifact import Artifact, Kind, Section
+from statemend.formats.clock import epoch_of_iso
+from statemend.formats.files import opened
+from statemend.formats.markdown_document import BOM, KINDS, Document, front_matter
+from statemend.formats.markdown_guess import records
+from statemend.formats.markdown_render import EXPORTER, render, render_heading, render_message
+
+__all__ = ["Document", "read", "recognise", "records", "render", "render_heading", "render_message"]
+
+_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---\r?\nsession_id: ")
+
+
+def recognise(head: bytes) -> Kind | None:
+    """Whether a file begins like a Markdown or QMD export, from its first bytes.
+
+    A file cut inside its front matter is recognised by the fields that are left.
+    """
+    if not _OPENING.match(head):
+        return None
+    data = head.removeprefix(BOM).replace(b"\r\n", b"\n")
+    fields, _, complete = front_matter(data)
+    if fields.get("exporter") == EXPORTER or (not complete and "title" in fields):
+        return KINDS.get(str(fields.get("format", "md")))
+    return None
+
+
+def read(path: Path) -> Artifact:
+    """What the file says about itself. Message texts are not looked at, only hashed.
+
+    Raises ``Undetermined`` when the file cannot be read.
+    """
+    with opened(path) as file:
+        status = os.fstat(file.fileno())
+        raw = file.read()
+    document = Document(raw)
+    section = Section(
+        session_id=document.session_id,
+        offset=0,
+        length=len(raw),
+        title=_text(document.fields.get("title")),
+        started_at=epoch_of_iso(document.fields.get("created_at")),
+        lineage=document.lineage,
+        declared=document.declared,
+        source_count=document.footer.source_count if document.footer else None,
+        exported_at=document.exported_at,
+    )
+    return Artifact(
+        path=str(path),
+        kind=document.kind,
+        size=len(raw),
+        modified_at=status.st_mtime,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        sections=(section,),
+        damage=document.damage,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
