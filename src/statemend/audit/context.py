@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from typing import Any, TypeVar
 
+from statemend.audit.structure import Structure, examine
+from statemend.errors import StatemendError, StoreUnreadable
 from statemend.evidence.coverage import SessionCoverage, assess
 from statemend.evidence.inventory import Home, Inventory
 from statemend.store.bundle import Bundle
@@ -13,17 +15,16 @@ from statemend.store.connection import Store
 from statemend.store.history import Census, census
 from statemend.store.lineage import Graph
 
-from statemend.audit.structure import Structure, examine
-from statemend.errors import StoreUnreadable
-
 Progress = Callable[[str], None]
+T = TypeVar("T")
 
 
 class Context:
-    """One audit in progress. Everything lazy is computed at the first use and kept.
+    """One audit in progress. What is lazy is computed at its first use and kept; so is the error if it fails.
 
     ``store_label`` is the store's path as a report shows it; ``now`` is epoch seconds; ``deep`` asks for the
-    thorough form of a check. ``refusal`` says why the store could not be opened, or is ``None``.
+    thorough form of a check. ``refusal`` says why the store could not be opened, or is ``None``; ``foreign``
+    is whether that is because it is a sound database of another program.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Context:
         now: float,
         deep: bool = False,
         refusal: str | None = None,
+        foreign: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self.home = home
@@ -44,8 +46,10 @@ class Context:
         self.now = now
         self.deep = deep
         self.refusal = refusal
-        self.progress = progress
+        self.foreign = foreign
+        self._progress = progress
         self._store = store
+        self._kept: dict[str, Any] = {}
 
     @property
     def store_label(self) -> str:
@@ -63,26 +67,57 @@ class Context:
             raise StoreUnreadable(self.refusal or f"{self.store_label} could not be opened")
         return self._store
 
-    @cached_property
+    @property
     def structure(self) -> Structure:
         """Which tables and indexes are damaged on the level of pages."""
-        return examine(self.store, deep=self.deep)
+        return self._once("structure", lambda: examine(self.store, deep=self.deep))
 
-    @cached_property
+    @property
     def graph(self) -> Graph:
         """The lineage graph of the sessions that have relatives, or should have."""
-        return Graph.load(self.store)
+        return self._once("graph", lambda: Graph.load(self.store))
 
-    @cached_property
+    @property
     def census(self) -> Mapping[str, Census]:
         """Row counts by state and first and last time, for every session id that messages name."""
-        return {entry.session_id: entry for entry in census(self.store)}
+        return self._once("census", lambda: {row.session_id: row for row in census(self.store)})
 
-    @cached_property
+    @property
     def coverage(self) -> tuple[SessionCoverage, ...]:
         """How the artifacts beside the store cover each session they name, and each with archived rows."""
-        return tuple(assess(self.store, self.inventory))
+        return self._once("coverage", lambda: tuple(assess(self.store, self.inventory, self._progress)))
+
+    @property
+    def computed_graph(self) -> Graph | None:
+        """The graph, if a rule has asked for it."""
+        graph: Graph | None = self._computed("graph")
+        return graph
+
+    @property
+    def computed_coverage(self) -> tuple[SessionCoverage, ...]:
+        """The coverage, if a rule has asked for it; otherwise empty."""
+        return self._computed("coverage") or ()
 
     def command(self, verb: str, *arguments: str) -> str:
-        """A ``statemend`` command line about this store, quoted for a shell."""
+        """A ``statemend`` command line, quoted for a shell."""
         return shlex.join(["statemend", verb, *arguments])
+
+    def report(self, text: str) -> None:
+        """Tell whoever waits what is being done."""
+        if self._progress is not None:
+            self._progress(text)
+
+    def _once(self, name: str, compute: Callable[[], T]) -> T:
+        if name not in self._kept:
+            try:
+                self._kept[name] = compute()
+            except StatemendError as error:
+                self._kept[name] = error
+        kept = self._kept[name]
+        if isinstance(kept, StatemendError):
+            raise kept
+        return kept  # type: ignore[no-any-return]
+
+    def _computed(self, name: str) -> Any:
+        kept = self._kept.get(name)
+        return None if isinstance(kept, StatemendError) else kept

@@ -65,9 +65,16 @@ class Structure(msgspec.Struct, frozen=True):
     damages: tuple[Damage, ...] = ()
 
     @property
-    def broken_tables(self) -> frozenset[str]:
-        """The tables whose rows cannot be trusted to be all there."""
-        return frozenset(damage.table for damage in self.damages if damage.part is Part.TABLE)
+    def untrusted(self) -> dict[str, str]:
+        """The tables that a query must not be believed about, each with the reason: their own pages are
+        damaged, or those of an index that SQLite would read instead of them."""
+        reasons: dict[str, str] = {}
+        for damage in self.damages:
+            if damage.part is Part.TABLE:
+                reasons[damage.table] = f"the table {damage.table} is damaged"
+            elif damage.part is Part.INDEX:
+                reasons.setdefault(damage.table, f"its index {damage.name} is damaged")
+        return reasons
 
 
 class _Object(msgspec.Struct, frozen=True):

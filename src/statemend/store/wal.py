@@ -21,7 +21,8 @@ _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
 _FORMAT = 3007000
 _PAGE_SIZES = frozenset(1 << power for power in range(9, 17))
 
-#: How much of a log has its checksums verified unless all of it is asked for, in bytes. Beyond it, only salts are.
+#: How much of a log has its checksums verified unless all of it is asked for, in bytes. Beyond it, only salts
+#: are.
 CHECKED = 16 * 1024 * 1024
 
 
@@ -31,9 +32,9 @@ class Log(msgspec.Struct, frozen=True):
     ``header`` is ``False`` when the first 32 bytes are not those of a log: SQLite then ignores all of it.
     ``frames`` is how many whole frames the file has room for, ``valid`` how many SQLite would accept,
     ``committed`` how many of those up to the last commit. ``lost`` counts frames *behind* the point where
-    SQLite stops that carry the log's own salts and are marked as a commit: transactions that were written here
-    and are not read any more. ``foreign`` counts the frames with other salts: what an earlier use of the file
-    left. ``verified`` is how many frames had their checksum verified.
+    SQLite stops that carry the log's own salts and are marked as a commit: transactions that were written
+    here and are not read any more. ``foreign`` counts the frames with other salts: what an earlier use of the
+    file left. ``verified`` is how many frames had their checksum verified.
     """
 
     size: int

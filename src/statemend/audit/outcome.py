@@ -1,0 +1,115 @@
+"""What an audit yields: how each rule ended, the findings, and the facts they rest on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from statemend.audit.finding import Finding, Verdict
+from statemend.evidence.coverage import SessionCoverage
+from statemend.evidence.inventory import Inventory
+from statemend.store.holders import Holder
+from statemend.store.lineage import Graph
+
+
+class Status(StrEnum):
+    """How a rule ended."""
+
+    CLEAN = "clean"
+    FINDINGS = "findings"
+    NOT_APPLICABLE = "not applicable"  # what it looks at does not exist here
+    COULD_NOT_RUN = "could not run"  # it does or may exist, and could not be trusted
+
+
+class RuleResult(msgspec.Struct, frozen=True):
+    """How one rule ended. ``reason`` is empty unless it did not apply or could not run. A rule that stopped
+    half way keeps the ``findings`` it had. ``seconds`` is wall time."""
+
+    id: str
+    slug: str
+    status: Status
+    reason: str
+    findings: int
+    seconds: float
+
+
+class StoreFacts(msgspec.Struct, frozen=True):
+    """The store as it was audited.
+
+    ``path`` is as given, ``size`` and ``wal_size`` are bytes, ``access`` says how it was read. What only an
+    open store tells is ``None`` when it could not be opened; then ``refusal`` says why. ``unchanged`` is
+    whether the original was the same before and after (a live store need not be: its copy is of one
+    moment). ``era`` is the release whose columns it has (``V18`` and so on) and ``schema_version`` the
+    number it claims, which need not agree.
+    """
+
+    path: str
+    size: int
+    wal_size: int
+    siblings: tuple[str, ...]
+    journal: str | None
+    page_size: int | None
+    access: str | None = None
+    schema_version: int | None = None
+    era: str | None = None
+    sqlite_version: str | None = None
+    sessions: int | None = None
+    messages: int | None = None
+    holders: tuple[Holder, ...] = ()
+    unchanged: bool | None = None
+    refusal: str | None = None
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """One finished audit.
+
+    ``findings`` are ordered worst first. ``coverage`` and ``graph`` are there when a rule needed them.
+    ``at`` is the time it was made (epoch seconds), ``seconds`` how long it took.
+    """
+
+    home: str
+    store: StoreFacts
+    inventory: Inventory
+    rules: tuple[RuleResult, ...]
+    findings: tuple[Finding, ...]
+    coverage: tuple[SessionCoverage, ...]
+    graph: Graph | None
+    at: float
+    seconds: float
+    deep: bool
+    live: bool
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Why this audit cannot say everything it was asked: one sentence for each cause."""
+        causes = [
+            f"{result.id} {result.slug} could not run: {result.reason}"
+            for result in self.rules
+            if result.status is Status.COULD_NOT_RUN
+        ]
+        if self.store.unchanged is False:
+            causes.append(f"{self.store.path} changed while it was read")
+        return tuple(causes)
+
+
+class FailOn(StrEnum):
+    """Which verdicts make a run fail."""
+
+    FAULT = "fault"
+    RISK = "risk"
+    NEVER = "never"
+
+
+_FAILING = {
+    FailOn.FAULT: frozenset({Verdict.FAULT}),
+    FailOn.RISK: frozenset({Verdict.FAULT, Verdict.RISK}),
+    FailOn.NEVER: frozenset[Verdict](),
+}
+
+
+def exit_code(audit: Audit, fail_on: FailOn = FailOn.FAULT) -> int:
+    """0 clean, 1 when a finding's verdict is one that fails, 3 when something could not be determined."""
+    if audit.undetermined:
+        return 3
+    return int(any(finding.verdict in _FAILING[fail_on] for finding in audit.findings))
