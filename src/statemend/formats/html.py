@@ -21,6 +21,7 @@ from statemend.formats.damage import Damage
 from statemend.formats.html_blocks import is_whole, record_of
 from statemend.formats.html_template import UNTITLED, Page, unescape
 from statemend.formats.html_writer import (
+    HIDDEN_ROLE,
     message_text,
     render,
     render_message,
@@ -29,6 +30,7 @@ from statemend.formats.html_writer import (
 )
 
 __all__ = [
+    "HIDDEN_ROLE",
     "Page",
     "message_text",
     "read",

@@ -26,8 +26,8 @@ def render(
     """The line of one session, in pieces, newline included.
 
     ``session`` and ``messages`` are the export dicts of ``store.history``; the members keep their order. An
-    export of all sessions also writes ``last_active``, the time of the last message (epoch seconds); it stands
-    behind the columns. ``timings`` adds the summary of message times that 0.22.2 puts last.
+    export of all sessions also writes ``last_active``, the time of the last message (epoch seconds); it
+    stands behind the columns. ``timings`` adds the summary of message times that 0.22.2 puts last.
 
     Two things Hermes cannot write at all are written so that nothing is lost: a lone surrogate as its
     ``\\udXXX`` escape, a blob as ``{"blob": "<hex>"}``.
