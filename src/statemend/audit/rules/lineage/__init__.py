@@ -1,0 +1,1 @@
+"""Conversations whose links disagree with each other."""

@@ -1,0 +1,114 @@
+"""A session begins with a compaction summary, and the session it continues is not linked to it.
+
+What it means
+The first row of this session sums up an older conversation, but the session has no parent: what came before
+cannot be reached from here. Resume and export start in the middle.
+
+How it happens
+Up to 0.19 a compression ended the old session before it made the new one. When making it failed, the agent
+went on under the new id and stored it later without its parent. Deleting or pruning the older session
+leaves the same: its children lose their parent link. Up to 0.17 (and once more in 0.18) the gateway's
+automatic compression replaced all rows of a session by summary and tail: then the session began long before
+its first row, the older text is gone from the store, and there is nothing to link.
+
+How we know
+The row with the lowest id of a session without a parent is a compaction summary, by its flag or by the way
+its text begins. An in-place compaction from 0.18 on keeps the older rows, with lower ids. Branches and
+subagent runs are left out. It is a fault when the store holds a session that a compression ended, that
+nothing continues, and that fits: same source, no different user or routing key, and this one begins where
+that one ends, carries rows of it, or has the next number of its title. Otherwise it is undecidable; and a
+leftover where the session is older than its first row, or where an export names the parent that was
+deleted.
+
+What to do
+Where a candidate fits, relink: set the parent of this session to it. Where the parent was deleted, an
+export of it can be kept beside this session; the store needs nothing.
+
+When it is a false alarm
+Two conversations of one user that were compressed within the same minutes, of which one lost its
+continuation and the other its parent by deletion. The carried rows in the evidence tell them apart: they
+stand in both sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statemend.audit.context import Context
+from statemend.audit.facts import listed, moment
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.handoff import READS, CutRoot, Match, cut_roots, dead_ends, exported_links, match
+from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.store.lineage import Node
+
+#: A session that is this much (seconds) older than its first row was rewritten in place.
+REWRITTEN_AFTER = 60.0
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """One finding for each session that begins in the middle."""
+    ends: list[Node] | None = None
+    links: dict[tuple[str, str], str] = {}
+    for root in cut_roots(context):
+        if ends is None:
+            ends = list(dead_ends(context))
+            links = exported_links(context)
+        matches = [found for node in ends if (found := match(context, node, root, links)) is not None]
+        parents = {parent: path for (parent, child), path in links.items() if child == root.id}
+        yield _finding(context, root, matches, parents)
+
+
+def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dict[str, str]) -> Finding:
+    rewritten = root.summary_at - root.started_at >= REWRITTEN_AFTER
+    if matches:
+        verdict, severity = Verdict.FAULT, Severity.HIGH
+        summary = "A continuation lost the link to the session it continues; that session is still here."
+        fitting = ", ".join(found.parent for found in matches[:3])
+        remedy = f"Compare it with {fitting}; if one fits, make that one its parent."
+    elif parents:
+        verdict, severity = Verdict.LEFTOVER, Severity.LOW
+        summary = "The session that this one continues was deleted; an export names it."
+        remedy = "Keep the export that names the deleted session; the store needs nothing."
+    elif rewritten:
+        verdict, severity = Verdict.LEFTOVER, Severity.LOW
+        summary = "The older rows of this session were replaced by a summary under the same id."
+        remedy = (
+            "The older text is not in the store; look for it in transcripts and backups of the time before."
+        )
+    else:
+        verdict, severity = Verdict.UNDECIDABLE, Severity.LOW
+        summary = "The session begins with a summary of one that is not here: deleted, or never linked."
+        remedy = "If the older session was not deleted on purpose, look for it in backups and exports."
+    return RULE.finding(
+        context,
+        session=root.id,
+        verdict=verdict,
+        severity=severity,
+        message_ids=(root.summary_row,),
+        summary=summary,
+        evidence=(
+            ("title", root.title),
+            ("source", root.source),
+            ("started at", moment(root.started_at)),
+            ("summary stored at", moment(root.summary_at)),
+            ("candidates", len(matches)),
+            ("candidate parents", listed(f"{m.parent}: {', '.join(m.reasons)}" for m in matches)),
+            ("rows carried over from the best candidate", max((m.carried for m in matches), default=0)),
+            ("parents named by exports", listed(f"{key}: {path}" for key, path in parents.items())),
+        ),
+        remedy=remedy,
+        command=context.command("show", context.store_label, root.id),
+    )
+
+
+RULE = Rule(
+    id="LIN009",
+    slug="cut-continuation",
+    family=Family.LINEAGE,
+    level=Level.LINEAGE,
+    severity=Severity.HIGH,
+    verdict=Verdict.FAULT,
+    doc=__doc__ or "",
+    check=check,
+    reads=(READS_SESSIONS, READS_MESSAGES, *READS),
+)

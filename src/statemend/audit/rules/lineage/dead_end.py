@@ -1,0 +1,156 @@
+"""A compression ended this session, and nothing continues it.
+
+What it means
+A rotating compression ends the old session with reason 'compression' and goes on in a new one. Here the new
+one is missing. The messages are all still there, but the conversation cannot go on where it stopped: 0.20
+and newer refuse every append to a session closed by compression, and resume finds no newer segment and
+opens the closed one. 0.13 to 0.19 accept the append and leave stray turns behind the end. The agent loop of
+0.20 and newer reopens such a session before its next turn; other writers (gateway transcripts, imports,
+delivery of background results) do not.
+
+How it happens
+Up to 0.19 the old session was ended before the new one was created. A crash, a title clash or a lock in
+between left the first half. Where the agent lived on, it often created the new session later without its
+parent: then the finding lists that session as a candidate, and cut-continuation reports it from the other
+side. Deleting or pruning the newest segment alone leaves the same picture.
+
+How we know
+No child of the session qualifies as its continuation: markers are read as bound to the parent (a copied
+marker that names another session does not disqualify), branches, delegates, resets and tool runs do not
+count, and neither does an unmarked subagent run of 0.13 to 0.16. It is a fault when a session that begins
+with a summary fits (it begins where this one ends, carries rows of it, or has the next number of its
+title), or when every row id given out in the hour after the end still exists, so that no continuation can
+have been stored and deleted. Where rows are missing from that stretch, a deleted continuation leaves
+exactly this picture, and the finding is undecidable. Where an export shows the continuation that is gone,
+it was deleted, and the finding is a leftover.
+
+What to do
+If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to
+go on, reopen this session (clear ended_at and end_reason). If its newest segment was deleted on purpose,
+leave it.
+
+When it is a false alarm
+A compression that is being carried out right now looks like this for a moment. While a lease or lock that
+has not expired holds the conversation, the rule is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from statemend.audit.context import Context
+from statemend.audit.facts import is_time, listed, moment
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.handoff import READS, CutRoot, cut_roots, dead_ends, exported_links, match
+from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.store.lineage import Node
+
+#: A continuation stores its first rows within this time (seconds): at the latest when the turn ends.
+FIRST_ROWS_WITHIN = 3600.0
+
+PRESENT = "SELECT 1 FROM sessions WHERE id = ?"
+LAST_ROW = "SELECT MAX(id) FROM messages WHERE session_id = ?"
+LATER_ROWS = "SELECT id, timestamp FROM messages WHERE id > ? ORDER BY id"
+HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
+
+
+def rows_vanished(context: Context, node: Node) -> bool:
+    """Whether row ids are missing from the stretch in which a continuation would have put its first rows."""
+    last = context.store.value(LAST_ROW, (node.id,))
+    if last is None:
+        return True
+    end = node.ended_at + FIRST_ROWS_WITHIN if is_time(node.ended_at) else 0.0
+    previous = last
+    for row_id, at in context.store.rows(LATER_ROWS, (last,)):
+        if row_id != previous + 1:
+            return True
+        if is_time(at) and at > end:
+            return False
+        previous = row_id
+    highest = context.store.value(HIGHEST_EVER) if context.store.schema.has("sqlite_sequence") else None
+    return isinstance(highest, int) and highest > previous
+
+
+def deleted_continuations(
+    context: Context, node: Node, links: Mapping[tuple[str, str], str]
+) -> dict[str, str]:
+    """Sessions that an export shows as what followed ``node`` and that the store lost since: id to file."""
+    return {
+        child: path
+        for (parent, child), path in links.items()
+        if parent == node.id and context.store.one(PRESENT, (child,)) is None
+    }
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """One finding for each session that ends in nothing."""
+    roots: list[CutRoot] | None = None
+    links: dict[tuple[str, str], str] = {}
+    for node in dead_ends(context):
+        if roots is None:
+            roots = list(cut_roots(context))
+            links = exported_links(context)
+        matches = [found for root in roots if (found := match(context, node, root, links)) is not None]
+        deleted = deleted_continuations(context, node, links)
+        verdict, severity = Verdict.FAULT, Severity.HIGH
+        if not matches and deleted:
+            verdict, severity = Verdict.LEFTOVER, Severity.LOW
+        elif not matches and rows_vanished(context, node):
+            verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
+        counts = context.census.get(node.id)
+        yield RULE.finding(
+            context,
+            session=node.id,
+            verdict=verdict,
+            severity=severity,
+            summary=_summary(verdict, len(matches)),
+            evidence=(
+                ("title", node.title),
+                ("ended at", moment(node.ended_at)),
+                ("last message at", moment(counts.last_at if counts else None)),
+                ("live rows", counts.live if counts else 0),
+                ("children that do not continue it", len(context.graph.children(node.id))),
+                ("candidates", len(matches)),
+                ("candidate sessions", listed(f"{m.child}: {', '.join(m.reasons)}" for m in matches)),
+                (
+                    "continuations known from exports",
+                    listed(f"{key}: {path}" for key, path in deleted.items()),
+                ),
+            ),
+            remedy=_remedy(verdict, [found.child for found in matches]),
+            command=context.command("show", context.store_label, node.id),
+        )
+
+
+def _summary(verdict: Verdict, candidates: int) -> str:
+    opening = "Ended by compression, and no session continues it"
+    if candidates:
+        return f"{opening}; {candidates} cut-off session{'s fit' if candidates > 1 else ' fits'}."
+    if verdict is Verdict.LEFTOVER:
+        return f"{opening}: an export shows the continuation, which was deleted since."
+    if verdict is Verdict.UNDECIDABLE:
+        return f"{opening}: it was never stored, or it was deleted."
+    return f"{opening}: none was ever stored."
+
+
+def _remedy(verdict: Verdict, candidates: list[str]) -> str:
+    if candidates:
+        return (
+            f"Compare {', '.join(candidates[:3])} with it; if one is its continuation, relink that one to it."
+        )
+    if verdict is Verdict.LEFTOVER:
+        return "Nothing, if the continuation was deleted on purpose; otherwise rebuild it from the export."
+    return "To go on with it, clear ended_at and end_reason. If its newest segment was deleted, leave it."
+
+
+RULE = Rule(
+    id="LIN001",
+    slug="dead-end",
+    family=Family.LINEAGE,
+    level=Level.LINEAGE,
+    severity=Severity.HIGH,
+    verdict=Verdict.FAULT,
+    doc=__doc__ or "",
+    check=check,
+    reads=(READS_SESSIONS, READS_MESSAGES, LAST_ROW, LATER_ROWS, *READS),
+)

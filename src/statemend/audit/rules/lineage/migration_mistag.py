@@ -1,0 +1,212 @@
+"""A conversation carries the mark of a subagent run.
+
+What it means
+The key _delegate_from in model_config marks a session as a subagent's run. Hermes 0.17 and newer hide such
+a session from every list, leave it out when they look for a continuation, and delete it together with the
+session it names. This session carries the mark although the evidence says that people talk in it, or that
+it continues its parent.
+
+How it happens
+The first release from 0.17 on that opens a store of 0.13 to 0.16 runs a migration that guesses which
+sessions were subagent runs, because those releases did not mark them. It marks every child that is neither
+a branch nor a continuation with the name of its parent, and every untitled session without relatives that
+has at most 25 messages and used a tool with '__orphaned__'. An ordinary short chat fits the second test; a
+continuation whose parent had been reopened and closed again fits the first. Later releases have also put
+the mark on a routed conversation by mistake.
+
+How we know
+'__orphaned__' is written by that migration alone. The chat is a conversation, and the mark a fault, when a
+person shows in it: a title, a user, chat or routing key, an entry in the routing table, a second turn typed
+after an answer, sessions that continue or branch from it, or a first row that is a compaction summary. A
+chat of one turn has none of these, and an old subagent run whose parent was deleted looks exactly the same:
+undecidable. An id that belongs to a scheduled run says that it is neither: a leftover. A mark naming the
+parent is false when the session begins with a compaction summary (a subagent run begins with its task, and
+the continuation of one inherits a mark that names another session than its parent), or when it is routed
+and not a subagent's row.
+
+What to do
+Remove the key _delegate_from from model_config. The session shows up again, and deleting the session it
+names no longer takes it along. For an undecidable one, read its first message: a task set by an agent, or a
+person's words.
+
+When it is a false alarm
+Up to 0.20 a subagent that was started after its parent had been closed by compression inherits the parent's
+routing key; rows with source 'subagent' are therefore not reported for their key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from statemend.audit.context import Context
+from statemend.audit.facts import moment
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.handoff import OPENING, ORPHANED, is_false_delegate, opening_summary
+from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.store.content import plain_text
+from statemend.store.history import View, messages
+
+MARKED = """
+SELECT s.id, s.parent_session_id, s.marker, s.source, s.title, s.user_id, s.session_key,
+       s.chat_id, s.origin_json, s.started_at, s.message_count,
+       EXISTS (SELECT 1 FROM sessions AS c WHERE c.parent_session_id = s.id) AS has_children
+FROM (
+    SELECT *, CASE WHEN json_valid(model_config)
+                   THEN json_extract(model_config, '$._delegate_from') END AS marker
+    FROM sessions
+    WHERE instr(model_config, '_delegate_from') > 0
+) AS s
+WHERE s.marker IS NOT NULL
+ORDER BY s.id
+"""
+#: Read beside ``MARKED``; not in ``reads``, because releases before 0.18 have no such table.
+ROUTED = """
+SELECT DISTINCT CASE WHEN json_valid(entry_json) THEN json_extract(entry_json, '$.session_id') END
+FROM gateway_routing
+"""
+
+#: How texts begin that Hermes itself writes in the user's name.
+_SCAFFOLDING = (
+    "[System",
+    "[CONTEXT",
+    "[Your active task list",
+    "You've reached the maximum",
+    "You just executed tool calls",
+)
+_UNFINISHED = frozenset({"length", "incomplete", "tool_calls", "error"})
+
+
+class Marked(NamedTuple):
+    """One session with a delegate mark: a row of ``MARKED``."""
+
+    id: str
+    parent_id: str | None
+    marker: object
+    source: str
+    title: str | None
+    user_id: str | None
+    session_key: str | None
+    chat_id: str | None
+    origin_json: str | None
+    started_at: float
+    message_count: int
+    has_children: int
+
+
+def later_turns(context: Context, session_id: str) -> int:
+    """How often somebody typed again after a finished answer."""
+    turns = 0
+    answered = False
+    for message in messages(context.store, session_id, View.RAW):
+        text = plain_text(message.content).strip()
+        if message.role == "user":
+            turns += answered and bool(text) and not text.startswith(_SCAFFOLDING)
+            answered = False
+        elif message.role == "assistant":
+            finished = not message.tool_calls and message.finish_reason not in _UNFINISHED
+            answered = finished and text not in ("", "(empty)")
+        elif message.role == "tool":
+            answered = False
+    return turns
+
+
+def signs_of_a_conversation(context: Context, row: Marked, routed: frozenset[object]) -> list[str]:
+    """What shows that people talk in this session, each in a few words."""
+    signs = [
+        label
+        for label, value in (
+            ("it has a title", row.title),
+            ("it has a user id", row.user_id),
+            ("it has a routing key", row.session_key),
+            ("it has a chat id", row.chat_id or row.origin_json),
+            ("the routing table names it", row.id in routed),
+            ("other sessions come from it", row.has_children),
+        )
+        if value
+    ]
+    if opening_summary(context.store, row.id, row.started_at) is not None:
+        signs.append("it begins with a compaction summary")
+    if turns := later_turns(context, row.id):
+        signs.append(f"{turns} more turn{'s were' if turns > 1 else ' was'} typed after an answer")
+    return signs
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """One finding for each session whose delegate mark is false, or may be."""
+    routed: frozenset[object] | None = None
+    for values in context.store.rows(MARKED):
+        row = Marked(*values)
+        if row.marker == ORPHANED:
+            if routed is None:
+                routed = frozenset(key for (key,) in context.store.rows(ROUTED))
+            yield _orphaned(context, row, signs_of_a_conversation(context, row, routed))
+            continue
+        reasons = []
+        node = context.graph.nodes.get(row.id) if row.marker == row.parent_id else None
+        if node is not None and is_false_delegate(context, node):
+            reasons.append("it begins with a compaction summary, so it continues its parent")
+        if row.session_key and row.source != "subagent":
+            reasons.append("it has a routing key")
+        if reasons:
+            yield _finding(
+                context,
+                row,
+                Verdict.FAULT,
+                Severity.HIGH,
+                "Marked as a subagent run of its parent, though the evidence says otherwise.",
+                reasons,
+            )
+
+
+def _orphaned(context: Context, row: Marked, signs: list[str]) -> Finding:
+    if signs:
+        summary = "A conversation is marked as an orphaned subagent run, and hidden from every list."
+        return _finding(context, row, Verdict.FAULT, Severity.HIGH, summary, signs)
+    if row.source == "cron" or row.id.startswith("cron_"):
+        summary = "A scheduled run is marked as an orphaned subagent run."
+        return _finding(context, row, Verdict.LEFTOVER, Severity.LOW, summary, [])
+    summary = (
+        "A short chat, or an old subagent run without its parent, is marked as an orphaned subagent run."
+    )
+    return _finding(context, row, Verdict.UNDECIDABLE, Severity.MEDIUM, summary, [])
+
+
+def _finding(
+    context: Context, row: Marked, verdict: Verdict, severity: Severity, summary: str, signs: list[str]
+) -> Finding:
+    if verdict is Verdict.UNDECIDABLE:
+        remedy = "Read its first message: if a person wrote it, remove _delegate_from from its model_config."
+    else:
+        remedy = "Remove the key _delegate_from from its model_config."
+    return RULE.finding(
+        context,
+        session=row.id,
+        verdict=verdict,
+        severity=severity,
+        summary=summary,
+        evidence=(
+            ("mark", str(row.marker)),
+            ("parent", row.parent_id),
+            ("signs of a conversation", signs),
+            ("title", row.title),
+            ("source", row.source),
+            ("started at", moment(row.started_at)),
+            ("message count", row.message_count),
+        ),
+        remedy=remedy,
+        command=context.command("show", context.store_label, row.id),
+    )
+
+
+RULE = Rule(
+    id="LIN008",
+    slug="migration-mistag",
+    family=Family.LINEAGE,
+    level=Level.LINEAGE,
+    severity=Severity.HIGH,
+    verdict=Verdict.FAULT,
+    doc=__doc__ or "",
+    check=check,
+    reads=(MARKED, OPENING, READS_SESSIONS, READS_MESSAGES),
+)
