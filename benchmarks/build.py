@@ -10,21 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
-from tests.hermes.releases import run_python
+from tests.hermes.home import HermesHome
 
 SEED = 20261130
 FIRST_DAY = 1_764_000_000.0
 #: One session in this many was compacted in place, one rotated, one forked, one undone.
 COMPACTED, ROTATED, BRANCHED, REWOUND = 20, 25, 60, 40
-
-EMPTY = "from pathlib import Path; from hermes_state import SessionDB; SessionDB(Path({path!r})).close()"
 
 
 def vocabulary(random_: random.Random) -> list[str]:
@@ -82,7 +79,7 @@ class Builder:
         self._last = session_id
         ended = started + 1400.0
         return (
-            session_id, "cli" if number % 3 else "telegram", "cli", "anthropic/claude-sonnet-4.5", config,
+            session_id, "cli" if number % 10 else "telegram", "cli", "anthropic/claude-sonnet-4.5", config,
             parent, started, ended, reason, live, calls, f"Session {number}", ended,
         ), rows  # fmt: skip
 
@@ -129,11 +126,12 @@ class Builder:
         )  # fmt: skip
 
 
-def build(path: Path, messages: int = 300_000, sessions: int = 20_000) -> float:
-    """Write the store to ``path`` (which must not exist); returns the seconds it took."""
+def build(folder: Path, messages: int = 300_000, sessions: int = 20_000) -> float:
+    """Make ``folder`` a home with the store in it; returns the seconds it took."""
     begun = time.perf_counter()
-    run_python("0.22.2", EMPTY.format(path=str(path)), home=path.parent)
-    connection = apsw.Connection(str(path))
+    with HermesHome("0.22.2", folder) as home:
+        home.store("session_count")
+    connection = apsw.Connection(str(home.state_db))
     connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -200000")
     triggers = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'messages'"
@@ -169,8 +167,3 @@ def build(path: Path, messages: int = 300_000, sessions: int = 20_000) -> float:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
     return time.perf_counter() - begun
-
-
-if __name__ == "__main__":
-    seconds = build(Path(sys.argv[1]))
-    print(f"built {sys.argv[1]} in {seconds:.0f} s, {Path(sys.argv[1]).stat().st_size / 1e9:.2f} GB")
