@@ -67,6 +67,14 @@ class Context:
             raise StoreUnreadable(self.refusal or f"{self.store_label} could not be opened")
         return self._store
 
+    def trusts(self, *tables: str) -> bool:
+        """Whether the store could be opened and has these tables, undamaged."""
+        if self._store is None:
+            return False
+        return all(self._store.table_exists(table) for table in tables) and not (
+            self.structure.untrusted.keys() & set(tables)
+        )
+
     @property
     def structure(self) -> Structure:
         """Which tables and indexes are damaged on the level of pages."""

@@ -1,0 +1,89 @@
+"""The logs tell of messages that never reached the store.
+
+What it means
+Up to 0.19 Hermes answers even when it cannot store the turn, and only a line in the log says so. The user
+saw the conversation; the store does not have it.
+
+How it happens
+The session was deleted while its agent was still running: each later append then fails with `FOREIGN KEY
+constraint failed`. Or the store was locked, full or damaged. 0.22 rebuilds a deleted session and stores
+the whole transcript again; earlier releases lose every turn from the failure on.
+
+How we know
+Lines of agent.log, errors.log and gateway.log, rotated and gzipped ones too, that say that an append
+failed; one event that several logs tell of is counted once. Then the store is asked for the session. Its
+rows bear UTC, the logs local time without a zone: the zone is told from sessions begun around that time,
+whose ids bear the local time, and where these do not tell, nothing is claimed that depends on it.
+
+What to do
+Look for the turns outside the store: exports, request dumps in sessions/, the transcript of a process
+that still runs. Where the session is gone as well, rebuild it first (messages-without-session).
+
+When it is a false alarm
+A failure that was made good later is reported as a leftover, when rows from after it are in the store.
+Whether a session that is gone was deleted on purpose, the logs do not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from statemend.audit.context import Context
+from statemend.audit.facts import listed
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
+from statemend.audit.unstored import SESSION, Judgement, judge
+from statemend.audit.zone import DATED
+from statemend.formats.logs import AppendFailure, distinct, failures
+
+
+def check(context: Context) -> Iterator[Finding]:
+    by_session: dict[str | None, list[AppendFailure]] = {}
+    for failure in distinct(one for log in context.inventory.logs for one in failures(Path(log.path))):
+        by_session.setdefault(failure.session_id, []).append(failure)
+    for session_id, group in sorted(by_session.items(), key=lambda item: item[0] or ""):
+        judgement = judge(context, session_id, group)
+        if judgement is not None:
+            yield _finding(context, session_id, group, judgement)
+
+
+def _finding(
+    context: Context, session_id: str | None, group: list[AppendFailure], judgement: Judgement
+) -> Finding:
+    causes = dict.fromkeys(failure.error[:160] for failure in group if failure.error)
+    known = session_id is not None and context.readable
+    return RULE.finding(
+        context,
+        session=session_id,
+        key=None if session_id else "untagged",
+        verdict=judgement.verdict,
+        severity=judgement.severity,
+        summary=judgement.summary,
+        evidence=[
+            ("failures", len(group)),
+            ("operations", list(dict.fromkeys(failure.operation for failure in group))),
+            ("causes", listed(causes)),
+            ("first, local time of the log", group[0].clock),
+            ("last, local time of the log", group[-1].clock),
+            *judgement.facts,
+            ("files", list(dict.fromkeys(Path(failure.file).name for failure in group))),
+            ("lines", listed(f"{Path(failure.file).name}:{failure.line}" for failure in group)),
+        ],
+        remedy=judgement.remedy,
+        command=context.command("show", context.store_label, session_id or "") if known else None,
+    )
+
+
+RULE = Rule(
+    id="ORP004",
+    slug="append-failures",
+    family=Family.ORPHANS,
+    level=Level.REFERENCES,
+    severity=Severity.CRITICAL,
+    verdict=Verdict.FAULT,
+    doc=__doc__,
+    reads=(SESSION, DATED, READS_MESSAGES),
+    check=check,
+    needs_store=False,
+)

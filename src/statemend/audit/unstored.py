@@ -1,0 +1,147 @@
+"""What became of a turn that a log says was not stored: told from the store, as far as it tells."""
+
+from __future__ import annotations
+
+import msgspec
+
+from statemend.audit.context import Context
+from statemend.audit.facts import is_time, moment
+from statemend.audit.finding import Severity, Value, Verdict
+from statemend.audit.zone import AHEAD, BEHIND, offset_near
+from statemend.formats.logs import AppendFailure
+from statemend.store.history import Census, census
+
+SESSION = "SELECT source FROM sessions WHERE id = ?"
+
+#: A turn's messages may bear times from so long before the line that says they were not stored, in seconds.
+TURN = 600.0
+#: What SQLite says when the session row is missing.
+MISSING_ROW = "FOREIGN KEY constraint failed"
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """How the failed writes of one session stand. ``facts`` is the evidence that the store gave."""
+
+    verdict: Verdict
+    severity: Severity
+    summary: str
+    remedy: str
+    facts: tuple[tuple[str, Value], ...] = ()
+
+
+def judge(context: Context, session_id: str | None, group: list[AppendFailure]) -> Judgement | None:
+    """Judge the failures of one session, in order of time. ``None`` when they were of no consequence."""
+    if session_id is None:
+        return Judgement(
+            Verdict.UNDECIDABLE,
+            Severity.HIGH if row_was_missing(group) else Severity.MEDIUM,
+            f"{_writes(group)}, and the lines name no session.",
+            "The lines around them in the log tell which conversation was running.",
+        )
+    if not context.trusts("sessions", "messages"):
+        return Judgement(
+            Verdict.UNDECIDABLE,
+            Severity.HIGH,
+            f"{_writes(group)}; whether that was made good cannot be told, for the store cannot be read.",
+            "Audit again when the store is readable.",
+        )
+    row = context.store.one(SESSION, (session_id,))
+    if row is not None and not any(failure.operation in ("append", "drop") for failure in group):
+        return None  # a row that could not be made at once was made later: nothing was lost by that
+    counted = next(iter(census(context.store, session_id)), None)
+    clock = max((failure.at for failure in group if failure.at is not None), default=None)
+    offset = None if clock is None else offset_near(context.store, clock)
+    if row is None:
+        judgement = _gone(group, counted)
+    elif counted is None:
+        judgement = Judgement(
+            Verdict.FAULT,
+            Severity.CRITICAL,
+            f"{_writes(group)}: the session is in the store without a single message.",
+            "Look for the turns in exports and in request dumps.",
+        )
+    else:
+        judgement = _present(group, counted, clock, offset, rebuilt=row[0] == "unknown")
+    facts: list[tuple[str, Value]] = [
+        ("session is in the store", row is not None),
+        ("rows in the store", rows(counted)),
+        ("last time in the store", moment(counted.last_at if counted else None)),
+        ("local time ahead of UTC in hours", "unknown" if offset is None else offset / 3600),
+    ]
+    return msgspec.structs.replace(judgement, facts=tuple(facts))
+
+
+def _gone(group: list[AppendFailure], counted: Census | None) -> Judgement:
+    """The session row is not there."""
+    look = "Look for the turns in exports and in request dumps."
+    if counted is not None:
+        look = f"Rebuild the session row: {rows(counted):,} of its messages are in the store. {look}"
+    if row_was_missing(group):
+        return Judgement(
+            Verdict.FAULT,
+            Severity.CRITICAL,
+            f"{_writes(group)} because the session's row had gone from the store; it is still missing.",
+            look,
+        )
+    return Judgement(
+        Verdict.UNDECIDABLE,
+        Severity.MEDIUM,
+        f"{_writes(group)}, and the session is not in the store today.",
+        f"{look} If the session was deleted on purpose since, nothing is to be done.",
+    )
+
+
+def _present(
+    group: list[AppendFailure],
+    counted: Census,
+    clock: float | None,
+    offset: float | None,
+    *,
+    rebuilt: bool,
+) -> Judgement:
+    """The session has rows: are there any from after the last failure?"""
+    look = "Compare the last turns with what the user saw: exports, request dumps, the chat platform."
+    last = counted.last_at
+    if clock is None or last is None or not is_time(last):
+        return _open(f"{_writes(group)}; when, or when the rows were written, is not told.", look)
+    earliest = clock - (AHEAD if offset is None else offset)
+    latest = clock + BEHIND if offset is None else earliest
+    if last < earliest - TURN:
+        return Judgement(
+            Verdict.FAULT,
+            Severity.HIGH,
+            f"{_writes(group)}, and the session has no row from that time or later.",
+            look,
+        )
+    if last < latest:
+        return _open(f"{_writes(group)}; whether the last rows are from before or after is open.", look)
+    if rebuilt:
+        return _open(
+            f"{_writes(group)}; the row of the session was then made anew by usage accounting.",
+            f"Its earlier turns may have been stored under the row that is gone. {look}",
+        )
+    return Judgement(
+        Verdict.LEFTOVER,
+        Severity.INFO,
+        f"{_writes(group)}, and later rows of the session were stored.",
+        "Nothing, unless a turn is missed.",
+    )
+
+
+def _open(summary: str, remedy: str) -> Judgement:
+    return Judgement(Verdict.UNDECIDABLE, Severity.MEDIUM, summary, remedy)
+
+
+def row_was_missing(group: list[AppendFailure]) -> bool:
+    """Whether a write failed because the session row was not there."""
+    return any(MISSING_ROW in failure.error for failure in group)
+
+
+def rows(counted: Census | None) -> int:
+    """All rows of a session, whatever their state."""
+    return counted.live + counted.archived + counted.rewound + counted.unset if counted else 0
+
+
+def _writes(group: list[AppendFailure]) -> str:
+    number = len(group)
+    return f"{number:,} write{'' if number == 1 else 's'} to the store failed"
