@@ -18,7 +18,8 @@ _FACTS = frozenset(
         "user_version",
     }
 )
-#: Pragmas whose argument names what to look at.
+#: Pragmas whose argument names what to look at. Unless it is asked of ``main``, the name finds the TEMP view
+#: instead of the table, and ``quick_check`` then says ``ok`` of anything.
 _QUESTIONS = frozenset(
     {
         "foreign_key_check",
@@ -42,7 +43,11 @@ def reading_only(
         allowed = (second or "").lower() != "load_extension"
     elif action == apsw.SQLITE_PRAGMA:
         name = (first or "").lower()
-        allowed = name in _QUESTIONS or (name in _FACTS and second is None)
+        allowed = (
+            second is None
+            if name in _FACTS
+            else name in _QUESTIONS and (second is None or database == "main")
+        )
     else:
         allowed = action in _READING
     return apsw.SQLITE_OK if allowed else apsw.SQLITE_DENY

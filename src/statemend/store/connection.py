@@ -21,7 +21,7 @@ from statemend.store.authorizer import reading_only
 from statemend.store.bundle import Bundle, Fingerprint, fingerprint, inspect
 from statemend.store.copies import copy_store, private_folder, require_space
 from statemend.store.holders import Holder, find_holders
-from statemend.store.schema import Schema, install_views, read_schema
+from statemend.store.schema import Schema, install_views, read_schema, text_codec
 
 Row = tuple[Any, ...]
 Bindings = Sequence[Any] | Mapping[str, Any]
@@ -31,6 +31,7 @@ _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 _CACHE_KIB = 32 * 1024
 #: The longest cell that is read, in bytes. It bounds the memory that one row takes.
 _LONGEST_CELL = 256 * 1024 * 1024
+_LONGEST_ERROR = 300
 _BUSY_MILLISECONDS = 5000
 #: What a caller got wrong. Everything else that apsw raises is about the store.
 _MISUSE = (apsw.AuthError, apsw.BindingsError, apsw.MisuseError, apsw.ThreadingViolationError)
@@ -87,6 +88,8 @@ class Store:
                 count += 1
                 yield row
         except UnicodeDecodeError as error:
+            if sql.lstrip()[:6].upper() == "PRAGMA":
+                raise StoreUnreadable(f"{self.path}: a name in it is not valid text") from error
             yield from self._rows_as_bytes(sql, bindings, width=self._width(cursor, error), skip=count)
         except apsw.Error as error:
             raise _unreadable(self.path, error) from error
@@ -123,7 +126,7 @@ class Store:
         try:
             return len(cursor.get_description())
         except (UnicodeDecodeError, apsw.Error):
-            raise StoreUnreadable(f"{self.path}: a name in it is not valid text ({cause.reason})") from cause
+            raise StoreUnreadable(f"{self.path}: a name in it is not valid text") from cause
 
     def _rows_as_bytes(
         self, sql: str, bindings: Bindings, *, width: int, skip: int
@@ -132,7 +135,7 @@ class Store:
 
         A query that orders its rows keeps that order inside the wrapper, so ``skip`` counts the same rows.
         """
-        codec = _CODECS.get(self._connection.pragma("encoding"), "utf-8")
+        codec = text_codec(self._connection)
         names = [f"c{number}" for number in range(width)]
         cells = ", ".join(
             f"typeof({name}) = 'text', iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"
@@ -254,9 +257,6 @@ def _prepare(connection: apsw.Connection) -> Schema:
     return schema
 
 
-_CODECS = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
-
-
 def _unreadable(path: str, error: apsw.Error) -> StatemendError:
     """The error to raise for one of SQLite's. A mistake of the caller is raised as it is."""
     if isinstance(error, _MISUSE):
@@ -265,4 +265,5 @@ def _unreadable(path: str, error: apsw.Error) -> StatemendError:
         return StoreUnreadable(f"{path}: a cell is longer than {_LONGEST_CELL >> 20} MiB")
     if isinstance(error, apsw.FullError):
         return Undetermined(f"{path}: no room for temporary files ({error}); set TMPDIR to a roomier folder")
-    return StoreUnreadable(f"{path}: SQLite cannot read it: {error}")
+    said = " ".join(str(error).split())[:_LONGEST_ERROR]  # it may quote the schema, which may hold anything
+    return StoreUnreadable(f"{path}: SQLite cannot read it: {said}")

@@ -17,7 +17,7 @@ import msgspec
 from statemend.errors import StoreUnreadable
 from statemend.store.catalogue import CATALOGUE, Table
 
-__all__ = ["CATALOGUE", "Era", "FtsLayout", "Schema", "install_views", "read_schema"]
+__all__ = ["CATALOGUE", "Era", "FtsLayout", "Schema", "install_views", "read_schema", "text_codec"]
 
 
 class Era(IntEnum):
@@ -89,11 +89,16 @@ def install_views(connection: apsw.Connection, schema: Schema) -> None:
         connection.execute(_view_sql(table.name, schema.columns.get(table.name)))
 
 
+def text_codec(connection: apsw.Connection) -> str:
+    """The name of the main database's text encoding for Python."""
+    return {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}.get(connection.pragma("encoding"), "utf-8")
+
+
 def _names(connection: apsw.Connection, sql: str, bindings: tuple[str, ...] = ()) -> frozenset[str]:
-    """The names that a query gives, in lower case. They are taken as bytes: a name may be no valid text."""
+    """The names that a query gives as bytes, in lower case: a name may be no valid text."""
+    codec = text_codec(connection)
     return frozenset(
-        bytes(name).decode("utf-8", "backslashreplace").lower()
-        for (name,) in connection.execute(sql, bindings)
+        bytes(name).decode(codec, "backslashreplace").lower() for (name,) in connection.execute(sql, bindings)
     )
 
 
@@ -121,7 +126,8 @@ def _fts_layout(connection: apsw.Connection) -> FtsLayout:
     ).fetchone()
     if row is None:
         return FtsLayout.NONE
-    return FtsLayout.EXTERNAL if re.search(rb"[(,]\s*content\s*=", row[0] or b"") else FtsLayout.INLINE
+    sql = bytes(row[0] or b"").decode(text_codec(connection), "replace")
+    return FtsLayout.EXTERNAL if re.search(r"[(,]\s*content\s*=", sql) else FtsLayout.INLINE
 
 
 def _era(columns: dict[str, frozenset[str]]) -> Era:
