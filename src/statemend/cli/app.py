@@ -1,0 +1,101 @@
+"""The ``statemend`` command: its verbs, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from statemend.cli import explain, rules, scan, show
+from statemend.cli.output import complain, settle
+from statemend.errors import StatemendError, UsageError
+
+EPILOG = """\b
+Exit codes, the worst wins:
+  0  clean, or done
+  1  findings at or above --fail-on
+  2  the request itself is wrong
+  3  something could not be determined
+  4  refused, to keep data safe
+
+\b
+Start here:
+  statemend scan ~/.hermes
+  statemend scan ~/.hermes -o report.html
+"""
+
+app = typer.Typer(
+    name="statemend",
+    help="Audit the session store of Hermes Agent, offline. Nothing is written beside the store, "
+    "and nothing is read from a network.",
+    epilog=EPILOG,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for verb in (scan, show, explain, rules):
+    verb.register(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import statemend
+
+        print(f"statemend {statemend.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(UsageError.exit_code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code. No error leaves this function but one that
+    ``STATEMEND_TRACEBACK=1`` asks for."""
+    try:
+        result = app(args=list(arguments), prog_name="statemend", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except StatemendError as error:
+        return complain(str(error), error.exit_code)
+    except typer.TyperException as error:
+        return complain(f"{_lower(error.format_message())}; see `{_help(error)}`", UsageError.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return complain("interrupted; nothing was written", 130)
+    except BrokenPipeError:
+        return 0
+    except Exception as error:
+        if os.environ.get("STATEMEND_TRACEBACK") == "1":
+            raise
+        return complain(
+            f"unexpected {type(error).__name__}; set STATEMEND_TRACEBACK=1 to see where, and report it",
+            StatemendError.exit_code,
+        )
+    finally:
+        settle()
+
+
+def _lower(message: str) -> str:
+    """A message of the argument parser as part of a line: no capital at the start, no full stop at the
+    end."""
+    return message[:1].lower() + message[1:].rstrip(".")
+
+
+def _help(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context is not None else 'statemend'} --help"
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    sys.exit(run(sys.argv[1:]))

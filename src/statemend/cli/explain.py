@@ -1,0 +1,58 @@
+"""``statemend explain``: what one rule means."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from statemend.cli.rules import Format
+
+HELP = """Explain a rule: what it means, how it happens, how we know, what to do, when it is a false alarm.
+
+\b
+Examples:
+  statemend explain EXP001
+  statemend explain messages-without-session
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to ``app``."""
+    app.command("explain", help=HELP, short_help="Explain a rule.")(explain)
+
+
+def explain(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="The id or the name of a rule.")],
+    format_: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+) -> int:
+    """Explain one rule."""
+    from statemend.audit.registry import get
+
+    found = get(rule)
+    if format_ is Format.JSON:
+        from statemend.cli.output import emit
+        from statemend.report.json import dump
+        from statemend.report.rulebook import Rulebook, entry
+
+        emit(dump(Rulebook(rules=(entry(found),))))
+        return 0
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from statemend.cli.terminal import show
+    from statemend.report.table import severity_text
+
+    parts: list[Text | Padding] = [
+        Text(f"{found.id} {found.slug}", style="bold"),
+        Text(found.title),
+        severity_text(found.severity) + Text(f", {found.verdict.value}; repair: {found.recipe or 'by hand'}"),
+    ]
+    for heading, body in found.sections.items():
+        parts += [Text(), Text(heading, style="bold")]
+        parts += [
+            Padding(Text(paragraph.replace("\n", " ")), (0, 0, 0, 2)) for paragraph in body.split("\n\n")
+        ]
+    show(Group(*parts))
+    return 0

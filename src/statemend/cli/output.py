@@ -1,0 +1,99 @@
+"""Where output goes: standard output, or a file that never replaces what is not a report."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from statemend.errors import Refused, StatemendError, UsageError
+
+#: Every kind of report begins with one of these within its first bytes.
+_MARKS = (b'"statemend/report/', b"<!-- statemend/report/", b'content="statemend ', b"statemend ")
+_HEAD = 400
+#: Folders of a home: what lies in them is evidence.
+_EVIDENCE = ("session-exports", "sessions", "logs", "state-snapshots", "backups", "profiles")
+
+
+def complain(message: str, exit_code: int) -> int:
+    """Say what went wrong in one line on standard error; returns ``exit_code``."""
+    from statemend.report.text import visible
+
+    line = " ".join(message.split())
+    with suppress(OSError):
+        print(f"statemend: {visible(line)}", file=sys.stderr)
+    return exit_code
+
+
+def emit(text: str) -> None:
+    """Write ``text`` to standard output. A reader that has gone away (``| head``) is no error."""
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        settle()
+
+
+def settle() -> None:
+    """Flush standard output; when nobody reads it any more, make sure that nobody hears of it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ValueError:
+        return  # closed already
+
+
+def check_target(target: Path, home: Path, store: Path, *, force: bool) -> None:
+    """Refuse a target before any work is done.
+
+    Raises ``UsageError`` when its folder does not exist or it is no regular file, ``Refused`` when it lies
+    beside the audited store or among the evidence, or would replace a file that is not a report.
+    """
+    folder = target.parent
+    if not folder.is_dir():
+        raise UsageError(f"{target}: the folder {folder} does not exist; create it first")
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target}: not a regular file; leave -o out and redirect the output instead")
+    real = Path(os.path.realpath(target))
+    root = Path(os.path.realpath(home))
+    beside = real.parent == Path(os.path.realpath(store)).parent
+    if beside or any(real.is_relative_to(root / name) for name in _EVIDENCE):
+        raise Refused(
+            f"{target}: lies in the audited home, where nothing is written; choose a folder outside {home}"
+        )
+    if target.exists() and not force and not _is_report(target):
+        raise Refused(
+            f"{target}: exists and is not a report of statemend; choose another name, or say --force"
+        )
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another name") from error
+    return not head or head.startswith(_MARKS[3]) or any(mark in head for mark in _MARKS[:3])
+
+
+def write(target: Path, text: str) -> None:
+    """Write ``text`` to ``target`` in one step: it is there whole, readable by its owner alone, or not at
+    all."""
+    real = Path(os.path.realpath(target))
+    temporary = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode("utf-8", "backslashreplace"))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(real)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StatemendError(f"{target}: {error.strerror}; nothing was written") from error

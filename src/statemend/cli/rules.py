@@ -1,0 +1,60 @@
+"""``statemend rules``: every rule there is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+HELP = """List every rule, in the order in which they run.
+
+`statemend explain RULE` tells more of one.
+"""
+
+
+class Format(StrEnum):
+    """How the list is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to ``app``."""
+    app.command("rules", help=HELP, short_help="List every rule.")(rules)
+
+
+def rules(
+    format_: Annotated[Format, typer.Option("--format", help="How to write the list.")] = Format.TABLE,
+) -> int:
+    """List the rules."""
+    from statemend.audit.registry import all_rules
+
+    if format_ is Format.JSON:
+        from statemend.cli.output import emit
+        from statemend.report.json import dump
+        from statemend.report.rulebook import Rulebook, entry
+
+        emit(dump(Rulebook(rules=tuple(entry(rule) for rule in all_rules()))))
+        return 0
+    from rich.table import Table
+    from rich.text import Text
+
+    from statemend.cli.terminal import show
+    from statemend.report.table import severity_text
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title in ("Rule", "Severity", "Verdict", "Repair"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("What it finds", ratio=1)
+    for rule in all_rules():
+        table.add_row(
+            Text(rule.id),
+            severity_text(rule.severity),
+            Text(rule.verdict.value),
+            Text(rule.recipe or "by hand"),
+            Text(f"{rule.title} ({rule.slug})"),
+        )
+    show(table)
+    return 0

@@ -1,0 +1,59 @@
+"""``statemend show``: one session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statemend.cli.rules import Format
+
+HELP = """Show one session: its rows by state, its views, its place in a family, and the files that hold it.
+
+STORE is a Hermes home or a store file. SESSION is an id, or a beginning that no other session shares.
+
+\b
+Examples:
+  statemend show ~/.hermes 20260812_091500_4f1d2c
+  statemend show state.db 20260812 --exports ~/exports --format json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to ``app``."""
+    app.command("show", help=HELP, short_help="Show one session and the files that hold it.")(show)
+
+
+def show(
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="A Hermes home, or a store file.")],
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or the beginning of one.")],
+    exports: Annotated[
+        list[Path] | None,
+        typer.Option("--exports", metavar="DIR", help="Another folder or file with exports. Repeatable."),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
+    ] = False,
+    format_: Annotated[Format, typer.Option("--format", help="How to show it.")] = Format.TABLE,
+) -> int:
+    """Show one session."""
+    from statemend.cli import terminal
+    from statemend.cli.output import emit
+    from statemend.evidence.inventory import find_home, take
+    from statemend.report.session import read, resolve
+    from statemend.store.connection import open_for_audit
+
+    home = find_home(store)
+    with terminal.progress() as tell, open_for_audit(Path(home.store), live=live) as opened:
+        inventory = take(home, exports or (), tell)
+        report = read(opened, inventory, resolve(opened, inventory, session))
+    if format_ is Format.JSON:
+        from statemend.report.json import dump
+
+        emit(dump(report))
+    else:
+        from statemend.report.session_table import renderable
+
+        terminal.show(renderable(report))
+    return 0

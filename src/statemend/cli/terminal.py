@@ -1,0 +1,52 @@
+"""What depends on the terminal: colour and width, and a line of progress."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from statemend.cli.output import emit
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_PLAIN_WIDTH = 100
+
+
+def show(content: RenderableType) -> None:
+    """Print something of ``rich``: in colour on a terminal, plain in a pipe."""
+    from rich.console import Console
+
+    if not sys.stdout.isatty():
+        emit(plain(content))
+        return
+    console = Console(width=min(shutil.get_terminal_size().columns, 140), highlight=False)
+    with console.capture() as captured:
+        console.print(content)
+    emit(captured.get())
+
+
+def plain(content: RenderableType) -> str:
+    """The same without colour, 100 columns wide, no blanks at the ends of lines."""
+    from rich.console import Console
+
+    console = Console(width=_PLAIN_WIDTH, color_system=None, force_terminal=False, highlight=False)
+    with console.capture() as captured:
+        console.print(content)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None] | None]:
+    """A function that shows what is being done, or ``None`` when standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text("reading"), spinner="line") as status:
+        yield lambda text: status.update(Text(text))

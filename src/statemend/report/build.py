@@ -1,0 +1,203 @@
+"""From an audit to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import apsw
+
+import statemend
+from statemend.audit import registry
+from statemend.audit.finding import Finding, Severity
+from statemend.audit.outcome import Audit, FailOn, StoreFacts, exit_code
+from statemend.evidence.coverage import ArtifactCoverage, SessionCoverage
+from statemend.formats.artifact import Artifact
+from statemend.report import text, timeline
+from statemend.report.checklist import Evidence, checklist
+from statemend.report.excerpt import Excerpt
+from statemend.report.model import (
+    ArtifactEntry,
+    Holding,
+    MessageText,
+    Report,
+    RuleEntry,
+    SessionEntry,
+    SkippedEntry,
+    StoreEntry,
+    Tool,
+)
+from statemend.report.verdict import sentence
+
+_SEVERITIES = list(Severity)
+
+#: The releases that each era of columns stands for.
+ERAS = {
+    "V13": "0.13 to 0.15",
+    "V16": "0.16 and 0.17",
+    "V18": "0.18 and 0.19",
+    "V20": "0.20",
+    "V22": "0.22",
+}
+
+
+def build(
+    audit: Audit,
+    excerpt: Excerpt | None = None,
+    *,
+    fail_on: FailOn = FailOn.FAULT,
+    contents: Iterable[MessageText] | None = None,
+) -> Report:
+    """The report of ``audit``. ``excerpt`` is what was read of its store, ``None`` when it cannot be read;
+    ``contents`` the texts to show, ``None`` when they were not asked for."""
+    stores = (_store(audit.store, excerpt),)
+    inventory = audit.inventory
+    artifacts = _artifacts((*inventory.artifacts, *inventory.logs, *inventory.manifests))
+    titles = {rule.id: rule.title for rule in registry.all_rules()}
+    rules = tuple(
+        RuleEntry(
+            id=result.id,
+            slug=result.slug,
+            title=titles.get(result.id, ""),
+            status=result.status.value,
+            findings=result.findings,
+            reason=result.reason,
+        )
+        for result in sorted(audit.rules, key=lambda result: result.id)
+    )
+    findings = tuple(
+        sorted(
+            audit.findings,
+            key=lambda item: (
+                _SEVERITIES.index(item.severity),
+                item.rule,
+                item.subject.session or "",
+                item.subject.artifact or "",
+                item.id,
+            ),
+        )
+    )
+    skipped = tuple(sorted((SkippedEntry(item.path, item.reason) for item in inventory.skipped), key=_path))
+    rows = excerpt.rows if excerpt else {}
+    return Report(
+        tool=Tool(name="statemend", version=statemend.__version__, sqlite=apsw.sqlite_lib_version()),
+        home=audit.home,
+        generated_at=text.generated_at(),
+        verdict=sentence(findings, rules, stores),
+        exit_code=exit_code(audit, fail_on),
+        stores=stores,
+        artifacts=artifacts,
+        rules=rules,
+        findings=findings,
+        sessions=_sessions(audit.coverage, excerpt, findings),
+        timeline=timeline.events(inventory, findings, rows, excerpt.compactions if excerpt else ()),
+        lineage=excerpt.families if excerpt else (),
+        checklist=checklist(
+            Evidence(
+                stores=stores,
+                artifacts=artifacts,
+                rules=rules,
+                findings=findings,
+                coverage=audit.coverage,
+                skipped=skipped,
+            )
+        ),
+        skipped=skipped,
+        contents=None if contents is None else tuple(contents),
+    )
+
+
+def _path(item: SkippedEntry) -> str:
+    return item.path
+
+
+def _store(facts: StoreFacts, excerpt: Excerpt | None) -> StoreEntry:
+    totals = excerpt.totals if excerpt else None
+    return StoreEntry(
+        path=facts.path,
+        size=facts.size,
+        access=facts.access,
+        schema_version=facts.schema_version,
+        era=ERAS.get(facts.era or "", facts.era),
+        unchanged=facts.unchanged,
+        fault=facts.refusal,
+        sessions=facts.sessions,
+        live=totals.live if totals else None,
+        archived=totals.archived if totals else None,
+        rewound=totals.rewound if totals else None,
+        unset=totals.unset if totals else None,
+    )
+
+
+def _artifacts(artifacts: Iterable[Artifact]) -> tuple[ArtifactEntry, ...]:
+    entries = (
+        ArtifactEntry(
+            path=artifact.path,
+            kind=artifact.kind.value,
+            size=artifact.size,
+            sha256=artifact.sha256,
+            modified_at=text.iso(artifact.modified_at),
+            sessions=tuple(
+                dict.fromkeys(
+                    sid for section in artifact.sections for sid in (*section.lineage, section.session_id)
+                )
+            ),
+            damage=artifact.damage,
+        )
+        for artifact in artifacts
+    )
+    return tuple(sorted(entries, key=lambda entry: entry.path))
+
+
+def _sessions(
+    coverage: Iterable[SessionCoverage], excerpt: Excerpt | None, findings: Iterable[Finding]
+) -> tuple[SessionEntry, ...]:
+    """Every session with a file, a finding, or rows that are not live; what most needs a look comes first."""
+    covered = {each.session_id: each for each in coverage}
+    named = {finding.subject.session for finding in findings}
+    listed = {*covered, *(sid for sid in named if sid is not None), *(excerpt.rows if excerpt else ())}
+    entries = [_session(sid, covered.get(sid), excerpt) for sid in listed]
+    return tuple(sorted(entries, key=lambda entry: (entry.id not in named, -_lacking(entry), entry.id)))
+
+
+def _lacking(entry: SessionEntry) -> int:
+    return (entry.display or 0) - (entry.held or 0) if entry.artifacts else 0
+
+
+def _session(sid: str, covered: SessionCoverage | None, excerpt: Excerpt | None) -> SessionEntry:
+    rows = excerpt.rows.get(sid) if excerpt else None
+    return SessionEntry(
+        id=sid,
+        title=excerpt.titles.get(sid) if excerpt else None,
+        present=sid in excerpt.present or rows is not None if excerpt else covered is None or covered.present,
+        live=rows.live if rows else 0,
+        archived=rows.archived if rows else 0,
+        rewound=rows.rewound if rows else 0,
+        unset=rows.unset if rows else 0,
+        display=covered.display if covered and covered.present else None,
+        held=covered.display - len(covered.unheld) if covered and covered.present else None,
+        artifacts=holdings(covered) if covered else (),
+    )
+
+
+def holdings(covered: SessionCoverage) -> tuple[Holding, ...]:
+    """How each file holds one session, ordered by path."""
+    held = [_holding(artifact) for artifact in covered.artifacts]
+    gone = [
+        Holding(artifact=remains.artifact, kind=remains.kind.value, scope="unknown", extra=remains.records)
+        for remains in covered.remains
+    ]
+    return tuple(sorted((*held, *gone), key=lambda holding: holding.artifact))
+
+
+def _holding(covered: ArtifactCoverage) -> Holding:
+    return Holding(
+        artifact=covered.artifact,
+        kind=covered.kind.value,
+        scope=covered.scope.value,
+        exact=covered.exact,
+        lossy=covered.lossy,
+        masked=covered.masked,
+        changed=len(covered.changed),
+        missing=len(covered.missing),
+        extra=covered.extra,
+    )

@@ -1,0 +1,154 @@
+"""One session as data, ``statemend/session/v1``: its rows, its place in a family, and the files that hold
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from statemend.errors import UsageError
+from statemend.evidence.coverage import assess_session
+from statemend.evidence.inventory import Inventory
+from statemend.report.build import ERAS, holdings
+from statemend.report.model import FamilyEdge, FamilyNode, Holding
+from statemend.report.text import iso, listed
+from statemend.store.connection import Store
+from statemend.store.history import View, census, display, messages, session_record
+from statemend.store.lineage import Graph
+from statemend.store.schema import Era
+
+SCHEMA: Literal["statemend/session/v1"] = "statemend/session/v1"
+_MOST_CANDIDATES = 8
+
+
+class Views(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages each view of the session shows, and its rows by state."""
+
+    raw: int
+    active: int
+    display: int
+    live: int
+    archived: int
+    rewound: int
+    unset: int
+
+
+class Lineage(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the session stands. ``export`` and ``resume`` are what 0.22.2 picks (for a store from before
+    0.18: what its own release does); a delete of this session would take ``deleted`` and cut ``detached``
+    off."""
+
+    parent: FamilyEdge | None
+    children: tuple[FamilyEdge, ...]
+    export: tuple[str, ...] | None
+    resume: str
+    deleted: tuple[str, ...]
+    detached: tuple[str, ...]
+
+
+class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One session. ``node`` has its row; ``present`` in it is false when only messages or files know the
+    session. ``unheld`` are the messages that no file here holds, by the row that a display shows."""
+
+    schema: Literal["statemend/session/v1"] = SCHEMA
+    store: str
+    era: str
+    node: FamilyNode
+    first_at: str | None
+    last_at: str | None
+    views: Views
+    lineage: Lineage
+    artifacts: tuple[Holding, ...]
+    unheld: tuple[int, ...]
+
+
+def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
+    """The id that ``wanted`` is, or begins. Ids come from session rows, from messages without one, and from
+    files.
+
+    Raises ``UsageError`` when there is none, or when several begin so: then it lists them."""
+    known = {sid for (sid,) in store.rows("SELECT id FROM sessions") if isinstance(sid, str)}
+    known |= {
+        sid for (sid,) in store.rows("SELECT DISTINCT session_id FROM messages") if isinstance(sid, str)
+    }
+    known |= set(inventory.by_session())
+    if wanted in known:
+        return wanted
+    candidates = sorted(sid for sid in known if sid.startswith(wanted))
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        raise UsageError(f"{store.path}: no session {wanted!r}, neither in the store nor in a file beside it")
+    raise UsageError(
+        f"{wanted!r} begins {len(candidates)} sessions: {listed(candidates, _MOST_CANDIDATES)}; "
+        "give more of the id"
+    )
+
+
+def read(store: Store, inventory: Inventory, session_id: str) -> SessionReport:
+    """Everything about one session. Raises ``StoreUnreadable``, ``Undetermined``."""
+    rows = next(iter(census(store, session_id)), None)
+    coverage = assess_session(store, inventory, session_id)
+    return SessionReport(
+        store=store.path,
+        era=ERAS[store.schema.era.name],
+        node=_node(session_id, session_record(store, session_id)),
+        first_at=iso(rows.first_at) if rows else None,
+        last_at=iso(rows.last_at) if rows else None,
+        views=Views(
+            raw=rows.live + rows.archived + rows.rewound + rows.unset if rows else 0,
+            active=sum(1 for _ in messages(store, session_id, View.ACTIVE)),
+            display=sum(1 for _ in display(store, session_id)),
+            live=rows.live if rows else 0,
+            archived=rows.archived if rows else 0,
+            rewound=rows.rewound if rows else 0,
+            unset=rows.unset if rows else 0,
+        ),
+        lineage=_lineage(Graph.load(store), session_id, store.schema.era),
+        artifacts=holdings(coverage),
+        unheld=coverage.unheld,
+    )
+
+
+def _node(session_id: str, record: Mapping[str, Any] | None) -> FamilyNode:
+    if record is None:
+        return FamilyNode(id=session_id, present=False)
+    return FamilyNode(
+        id=session_id,
+        title=_text(record.get("title")),
+        source=_text(record.get("source")),
+        started_at=iso(record.get("started_at")),
+        ended_at=iso(record.get("ended_at")),
+        end_reason=_text(record.get("end_reason")),
+        messages=count if isinstance(count := record.get("message_count"), int) else None,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _lineage(graph: Graph, session_id: str, era: Era) -> Lineage:
+    judge = Era.V22 if era >= Era.V18 else era
+    deletion = graph.deletion(session_id, judge)
+    return Lineage(
+        parent=_edge(graph, session_id),
+        children=tuple(
+            edge for child in graph.children(session_id) if (edge := _edge(graph, child.id)) is not None
+        ),
+        export=graph.export_chain(session_id, judge),
+        resume=graph.resume_tip(session_id, judge),
+        deleted=deletion.deleted,
+        detached=deletion.detached,
+    )
+
+
+def _edge(graph: Graph, child: str) -> FamilyEdge | None:
+    edge = graph.edge(child)
+    if edge is None:
+        return None
+    return FamilyEdge(
+        parent=edge.parent_id, child=edge.child_id, relation=edge.relation.value, evidence=edge.evidence
+    )

@@ -1,0 +1,122 @@
+"""One session for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from statemend.report import text
+from statemend.report.model import FamilyEdge
+from statemend.report.session import SessionReport
+
+
+def renderable(report: SessionReport) -> RenderableType:
+    """The session for a ``rich`` console; nothing in it is read as markup."""
+    return Group(*_parts(report))
+
+
+def _parts(report: SessionReport) -> Iterator[RenderableType]:
+    node = report.node
+    yield Text(text.clip(node.id, 200), style="bold")
+    if node.title:
+        yield Text(text.clip(node.title, 200))
+    yield Text()
+    yield _pairs(_facts(report))
+    yield Text()
+    yield Text("Lineage", style="bold")
+    yield _pairs(_lineage(report))
+    yield Text()
+    yield Text("Files that hold it", style="bold")
+    yield from _files(report)
+
+
+def _facts(report: SessionReport) -> Iterator[tuple[str, str]]:
+    node, views = report.node, report.views
+    if not node.present:
+        yield "row", "none: the store has no row for this session"
+    else:
+        yield "source", node.source or "none"
+        yield "started", node.started_at or "unknown"
+        yield "ended", f"{node.ended_at} ({node.end_reason or 'no reason'})" if node.ended_at else "open"
+        yield "message_count", "none" if node.messages is None else f"{node.messages:,}"
+    yield (
+        "messages",
+        f"{report.first_at or 'unknown'} to {report.last_at or 'unknown'}" if views.raw else "none",
+    )
+    yield (
+        "rows",
+        (
+            f"{views.raw:,}: {views.live:,} live, {views.archived:,} archived, {views.rewound:,} rewound"
+            + (f", {views.unset:,} in no state" if views.unset else "")
+        ),
+    )
+    yield "active view", text.count(views.active, "message")
+    yield "display view", text.count(views.display, "message")
+    yield "shape", f"as {report.era} writes it"
+
+
+def _lineage(report: SessionReport) -> Iterator[tuple[str, str]]:
+    lineage = report.lineage
+    yield "parent", _link(lineage.parent, lineage.parent.parent) if lineage.parent else "none"
+    for number, edge in enumerate(lineage.children):
+        yield "" if number else "children", _link(edge, edge.child)
+    if not lineage.children:
+        yield "children", "none"
+    yield "export writes", text.listed(lineage.export, 6) if lineage.export else "this session alone"
+    yield "resume opens", lineage.resume
+    others = [sid for sid in lineage.deleted if sid != report.node.id]
+    yield "a delete takes", "this session" + (f", {text.listed(others, 6)}" if others else "")
+    if lineage.detached:
+        yield "and cuts off", text.listed(lineage.detached, 6)
+
+
+def _link(edge: FamilyEdge, sid: str) -> str:
+    why = f": {'; '.join(edge.evidence)}" if edge.evidence else ""
+    return f"{sid} ({edge.relation}{why})"
+
+
+def _files(report: SessionReport) -> Iterator[RenderableType]:
+    if not report.artifacts:
+        yield Text("  none in the folders named; name others with --exports", style="dim")
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("File", overflow="fold", ratio=1)
+    for title in ("Kind", "View"):
+        table.add_column(title, no_wrap=True)
+    for title in ("Exact", "Lossy", "Masked", "Changed", "Missing", "Only there"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for holding in report.artifacts:
+        numbers = (
+            holding.exact,
+            holding.lossy,
+            holding.masked,
+            holding.changed,
+            holding.missing,
+            holding.extra,
+        )
+        table.add_row(
+            Text(text.clip(holding.artifact, 200)),
+            holding.kind,
+            holding.scope,
+            *(f"{number:,}" for number in numbers),
+        )
+    yield table
+    if report.unheld:
+        yield Text(
+            f"{text.count(len(report.unheld), 'message')} in no file: rows {text.ranges(report.unheld)}",
+            style="bold",
+        )
+    elif report.views.display:
+        yield Text("Every message of the display view is in some file.")
+
+
+def _pairs(pairs: Iterator[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold", ratio=1)
+    for label, value in pairs:
+        table.add_row(Text(label), Text(text.clip(value, 400)))
+    return table

@@ -1,0 +1,123 @@
+"""The events of an incident in order: exports, compactions, deletions, appends that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from statemend.audit.finding import Finding
+from statemend.errors import Undetermined
+from statemend.evidence.inventory import Inventory
+from statemend.formats import logs
+from statemend.report.model import Event
+from statemend.report.text import iso, seconds
+from statemend.store.history import Census
+
+#: Failures of one session are one event as long as no more than this many seconds lie between them.
+_SAME_BURST = 60.0
+
+
+def events(
+    inventory: Inventory,
+    findings: Iterable[Finding],
+    rows: Mapping[str, Census],
+    compactions: Iterable[Event],
+) -> tuple[Event, ...]:
+    """Every event that this home tells of, oldest first. A log's clock is sorted as if it were UTC."""
+    found = [
+        *_exports(inventory),
+        *_failures(inventory),
+        *compactions,
+        *_deletions(inventory, findings, rows),
+    ]
+    return tuple(sorted(found, key=_order))
+
+
+def _order(event: Event) -> tuple[float, str, str, str]:
+    moment = seconds(event.at or event.clock or "")
+    return (
+        float("inf") if moment is None else moment,
+        event.kind,
+        event.session or "",
+        event.source,
+    )
+
+
+def _exports(inventory: Inventory) -> Iterator[Event]:
+    """One event for each time at which a file says sessions were exported; else the file's own time."""
+    for artifact in inventory.artifacts:
+        by_time: dict[float | None, list[str]] = {}
+        for section in artifact.sections:
+            by_time.setdefault(section.exported_at, []).append(section.session_id)
+        for exported_at, sessions in by_time.items():
+            yield Event(
+                kind="exported",
+                at=iso(artifact.modified_at if exported_at is None else exported_at),
+                session=sessions[0] if len(sessions) == 1 else None,
+                count=len(sessions),
+                source=artifact.path,
+                detail=f"as {artifact.kind.value}"
+                + (", by the file's own time" if exported_at is None else ""),
+            )
+
+
+def _failures(inventory: Inventory) -> Iterator[Event]:
+    """Failed appends, each burst of a session as one event."""
+    found: list[logs.AppendFailure] = []
+    for log in inventory.logs:
+        try:
+            found.extend(logs.failures(Path(log.path)))
+        except Undetermined:
+            # The rule that reads this log says that it could not; what others tell still counts.
+            continue
+    open_: dict[tuple[str | None, str, str], list[logs.AppendFailure]] = {}
+    for failure in logs.distinct(found):
+        key = (failure.session_id, failure.operation, failure.error)
+        burst = open_.get(key)
+        if burst is not None and (failure.at or 0) - (burst[-1].at or 0) > _SAME_BURST:
+            yield _burst(burst)
+            burst = None
+        if burst is None:
+            open_[key] = [failure]
+        else:
+            burst.append(failure)
+    for burst in open_.values():
+        yield _burst(burst)
+
+
+def _burst(burst: list[logs.AppendFailure]) -> Event:
+    first, last = burst[0], burst[-1]
+    return Event(
+        kind="append-failed",
+        clock=first.clock,
+        until=last.clock if last.clock != first.clock else None,
+        session=first.session_id,
+        count=len(burst),
+        source=first.file,
+        detail=first.error or first.operation,
+    )
+
+
+def _deletions(
+    inventory: Inventory, findings: Iterable[Finding], rows: Mapping[str, Census]
+) -> Iterator[Event]:
+    """Deletions leave no time. Told is the last moment at which the session is known to have been there."""
+    by_session = inventory.by_session()
+    for sid, rule in sorted({(finding.subject.session or "", finding.rule) for finding in findings}):
+        if rule == "ORP001" and sid in rows:
+            yield Event(
+                kind="deleted",
+                at=iso(rows[sid].last_at),
+                session=sid,
+                source="messages",
+                detail="its row went at some time after its last message here",
+            )
+        if rule == "EXP002":
+            for artifact, section in by_session.get(sid, [])[-1:]:
+                yield Event(
+                    kind="deleted",
+                    at=iso(artifact.modified_at if section.exported_at is None else section.exported_at),
+                    session=sid,
+                    source=artifact.path,
+                    detail="gone at some time after this export",
+                )
