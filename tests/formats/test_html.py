@@ -202,7 +202,7 @@ def test_a_time_that_is_none_is_shown_as_such(example: Message, timestamp: Any) 
 
 
 @given(content=st.text(), reasoning=st.text(), role=st.sampled_from(["user", "tool", "assistant", "a<b"]))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_any_text_comes_back(
     content: str, reasoning: str, role: str, example: Message, tmp_path_factory: Any
 ) -> None:
@@ -252,7 +252,7 @@ def folded(text: Any) -> Any:
 
 
 @given(cut=st.integers(min_value=0))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_cut_page_is_damaged_and_never_shows_half_a_message(cut: int, tmp_path_factory: Any) -> None:
     (original,) = files("0.22.2", "html/single-T-*.html")
     data = original.read_bytes()
@@ -290,7 +290,7 @@ def test_other_pages_are_not_taken_for_exports(head: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_no_content_raises(tmp_path_factory: Any, content: bytes) -> None:
     html.recognise(content)
     data = (EXPORTS / "0.18.2" / "html" / "single-E-20260801_160000_666666.html").read_bytes()

@@ -186,7 +186,7 @@ def test_a_cut_line_keeps_what_was_complete(tmp_path: Path) -> None:
 
 
 @given(cut=st.integers(min_value=0))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_every_cut_of_a_real_line_gives_a_prefix_of_its_messages(cut: int, tmp_path_factory: Any) -> None:
     data = files("0.22.2", "jsonl/single-T-*.jsonl")[0].read_bytes()
     rows = json.loads(data)["messages"]
@@ -287,7 +287,7 @@ def test_bombs_are_unreadable_lines(tmp_path: Path, bomb: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_no_content_raises(tmp_path_factory: Any, content: bytes) -> None:
     path = tmp_path_factory.mktemp("any") / "any"
     path.write_bytes(b'{"id": "s", "source": ' + content)

@@ -122,7 +122,7 @@ HOSTILE = st.lists(
 
 
 @given(texts=st.lists(HOSTILE, min_size=1, max_size=4), alone=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_any_texts_come_back_from_markdown(
     texts: list[str], alone: bool, example: Message, tmp_path_factory: Any
 ) -> None:
@@ -237,7 +237,7 @@ def test_a_cut_last_line_is_damage(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_no_content_raises(tmp_path_factory: Any, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("any")
     prompts.recognise(content)

@@ -21,6 +21,9 @@ HEAD_BYTES = 64 * 1024
 #: A line longer than this is skipped and reported; it bounds the memory that one line can take.
 LONGEST_LINE = 256 * 1024 * 1024
 
+#: Editors on Windows put this before the text when they save it again.
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 _CHUNK = 1024 * 1024
 
 

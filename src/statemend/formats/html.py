@@ -42,7 +42,7 @@ __all__ = [
     "render_session",
 ]
 
-_DOCTYPE = re.compile(rb"\s*<!doctype html>", re.IGNORECASE)
+_DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!doctype html>", re.IGNORECASE)
 _LAYOUT = re.compile(rb'<div class="layout layout-(?:single|multi)"')
 _NO_SESSIONS = b"<html><body><h1>No sessions to export.</h1></body></html>"
 _VIEW = re.compile(rb'\s*<div class="session-view(?: active)?" id="view-(.*)">\s*\Z', re.DOTALL)
@@ -90,41 +90,53 @@ class _Outline:
     """Finds the session views of a page in one pass, line by line."""
 
     def __init__(self) -> None:
-        self.ended = False
         self._sections: list[Section] = []
+        self._last = b""
         self._start: int | None = None
         self._session_id = ""
         self._title = b""
         self._in_title = False
         self._clock: str | None = None
-        self._messages = 0
-        self._whole = True
+        self._in_header = False
+        self._in_message = False
+        self._held = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the page has its end."""
+        return self._last.rstrip().endswith(b"</html>")
 
     def add(self, line: files.Line) -> None:
-        text = line.data.strip()
-        if text or line.overlong:
-            self.ended = text.endswith(b"</html>")
-        view = _VIEW.match(line.data)
-        if view is not None:
+        data = line.data
+        if not data.isspace():
+            self._last = data
+        if b'<div class="session-view' in data and (view := _VIEW.match(data)):
             self._close(line.offset, "cut off")
-            self._start = line.offset
+            self._start, self._in_header = line.offset, True
             self._session_id = unescape(_decode(view[1]))
         elif self._start is not None:
-            self._inside(line, text)
+            self._inside(line)
 
-    def _inside(self, line: files.Line, text: bytes) -> None:
-        if _MESSAGE.match(line.data):
-            self._messages += 1
-            self._whole = is_whole(text)
-        elif text == b"</main>":
+    def _inside(self, line: files.Line) -> None:
+        data = line.data
+        if _opens_message(data):
+            self._in_message, self._in_header = True, False
+        if self._in_message:
+            if is_whole(data):
+                self._held += 1
+                self._in_message = False
+        elif _closes_main(data):
             self._close(line.offset + line.length, None)
-        elif self._messages:
-            self._whole = self._whole or is_whole(text)
-        elif self._in_title or text.startswith(b"<h1>"):
-            self._title += line.data[:_LONGEST_TITLE]
+        elif self._in_header:
+            self._header(data)
+
+    def _header(self, data: bytes) -> None:
+        if self._in_title or data.lstrip().startswith(b"<h1>"):
+            self._title += data[:_LONGEST_TITLE]
             self._in_title = b"</h1>" not in self._title and len(self._title) < _LONGEST_TITLE
-        elif started := _STARTED.search(text):
+        elif started := _STARTED.search(data):
             self._clock = _decode(started[1])
+            self._in_header = False
 
     def _close(self, end: int, damage: str | None) -> None:
         if self._start is None:
@@ -137,13 +149,13 @@ class _Outline:
                 offset=self._start,
                 length=end - self._start,
                 title=None if shown == UNTITLED else shown,
-                held=self._messages if self._whole else self._messages - 1,
+                held=self._held,
                 clock=None if self._clock in (None, "N/A") else self._clock,
                 damage=damage,
             )
         )
-        self._start, self._title, self._in_title, self._clock = None, b"", False, None
-        self._messages, self._whole = 0, True
+        self._start, self._title, self._clock, self._held = None, b"", None, 0
+        self._in_title = self._in_header = self._in_message = False
 
     def finished(self, size: int) -> list[Section]:
         """The sections; one that the file leaves open is damaged."""
@@ -154,28 +166,29 @@ class _Outline:
 def records(path: Path, section: Section) -> Iterator[Record]:
     """The messages of one section, streamed. A block that the file cuts off is left out."""
     windows = b"\r\n" in files.head(path)[:64]
-    position = 0
-    for block in _blocks(path, section):
-        if windows:
-            block = block.replace(b"\r\n", b"\n")
-        if is_whole(block):
-            yield record_of(block, position)
-            position += 1
+    for position, block in enumerate(_blocks(path, section)):
+        yield record_of(block.replace(b"\r\n", b"\n") if windows else block, position)
 
 
 def _blocks(path: Path, section: Section) -> Iterator[bytes]:
-    """The bytes of each message block, from its opening tag to the line break before the next."""
+    """The bytes of each whole message block, from its opening tag to the end of its last line."""
     gathered: list[bytes] = []
     for line in files.lines_between(path, section.offset, section.length):
-        opens = _MESSAGE.match(line) is not None
-        if opens or line.strip() == b"</main>":
-            if gathered:
-                yield b"".join(gathered)
-            gathered = [line] if opens else []
+        if _opens_message(line):
+            gathered = [line]
         elif gathered:
             gathered.append(line)
-    if gathered:
-        yield b"".join(gathered)
+        if gathered and is_whole(line):
+            yield b"".join(gathered)
+            gathered = []
+
+
+def _opens_message(line: bytes) -> bool:
+    return b'<div class="message message-' in line and _MESSAGE.match(line) is not None
+
+
+def _closes_main(line: bytes) -> bool:
+    return b"</main>" in line and line.strip() == b"</main>"
 
 
 def _decode(data: bytes) -> str:

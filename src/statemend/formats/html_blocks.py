@@ -36,12 +36,13 @@ _CODE = re.compile(
     f"{re.escape(template.CONTENT + template.CODE_OPEN)}{_TEXT}{re.escape(template.CODE_CLOSE)}</div>"
 )
 _REASONING = re.compile(_TEXT.join(re.escape(part) for part in template.REASONING))
+_END = template.MESSAGE_CLOSE.strip().encode()
 _CLOSING = re.compile(r"\s*</div>\s*</div>\s*\Z")
 
 
-def is_whole(block: bytes) -> bool:
-    """Whether the block has its end: without it, a parser would close the cut text silently."""
-    return block.rstrip().endswith(template.MESSAGE_CLOSE.strip().encode())
+def is_whole(line: bytes) -> bool:
+    """Whether a message block ends with this line. No other line of a block ends like this."""
+    return line.endswith((_END, _END + b"\n")) or line.rstrip().endswith(_END)
 
 
 def record_of(block: bytes, position: int) -> Record:

@@ -25,9 +25,9 @@ from statemend.store.content import is_summary_text
 
 __all__ = ["read", "recognise", "records", "render"]
 
-_SESSION_START = re.compile(rb'\s*\{\s*"id"\s*:\s*"')
+_SESSION_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"id"\s*:\s*"')
 _SESSION_MEMBERS = re.compile(rb'"(?:messages|source)"\s*:')
-_DOCUMENT_START = re.compile(rb'\s*\{\s*\n\s+"')
+_DOCUMENT_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*\n\s+"')
 
 
 class _MessageHead(msgspec.Struct, gc=False):

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from statemend.formats.files import BYTE_ORDER_MARK
+
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 
@@ -23,8 +25,9 @@ class UnreadableJsonError(ValueError):
 def loads(data: bytes) -> Any:
     """The value in ``data``. Raises ``UnreadableJsonError``.
 
-    Bytes that are not UTF-8 survive as lone surrogates (``surrogateescape``).
+    Bytes that are not UTF-8 survive as lone surrogates (``surrogateescape``); a byte order mark is skipped.
     """
+    data = data.removeprefix(BYTE_ORDER_MARK)
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -55,7 +58,7 @@ def complete_members(data: bytes, array: str) -> dict[str, Any]:
     Members up to the cut are returned; of the member named ``array`` also the elements that are
     complete. The result is empty when the bytes do not start an object.
     """
-    text = data.decode("utf-8", "surrogateescape")
+    text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "surrogateescape")
     members: dict[str, Any] = {}
     position = _after_space(text, 0)
     if not text.startswith("{", position):

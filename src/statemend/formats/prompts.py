@@ -52,7 +52,7 @@ def recognise(head: bytes) -> Kind | None:
     """``Kind.PROMPTS_JSONL`` or ``Kind.PROMPTS_MARKDOWN``, or ``None``."""
     if recognise_markdown(head):
         return Kind.PROMPTS_MARKDOWN
-    *complete, last = head.split(b"\n")
+    *complete, last = head.removeprefix(files.BYTE_ORDER_MARK).split(b"\n")
     if any(_looks_like_prompt(line) for line in complete) or _LINE_START.match(last):
         return Kind.PROMPTS_JSONL
     return None

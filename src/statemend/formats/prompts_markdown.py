@@ -22,7 +22,7 @@ _MESSAGE_ID = re.compile(rb"Message ID: `(-?\d{1,19})`\Z")
 
 def recognise_markdown(head: bytes) -> bool:
     """Whether ``head`` starts a prompts file: its title, and the id of its first session below it."""
-    lines = [_bare(line) for line in head.split(b"\n", 8)[:8]]
+    lines = [_bare(line) for line in head.removeprefix(files.BYTE_ORDER_MARK).split(b"\n", 8)[:8]]
     if lines[0].startswith(_SINGLE):
         return len(lines) > 1 and _SESSION_ID.match(lines[1]) is not None
     if lines[0] != _MULTI or len(lines) < 3 or lines[1]:
@@ -69,7 +69,7 @@ class _Outline:
         self._prompts = 0
 
     def add(self, line: files.Line) -> None:
-        text = _bare(line.data)
+        text = _bare(line.data.removeprefix(files.BYTE_ORDER_MARK) if line.number == 1 else line.data)
         self.ended_with_newline = line.overlong or line.data.endswith(b"\n")
         if line.number == 1 and text.startswith(_SINGLE):
             self._single = True
@@ -139,7 +139,7 @@ class _Outline:
 
 def records_markdown(path: Path, section: Section) -> Iterator[Record]:
     """The prompts of one section. The empty lines between prompts are not part of their text."""
-    data = files.chunk(path, section.offset, section.length)
+    data = files.chunk(path, section.offset, section.length).removeprefix(files.BYTE_ORDER_MARK)
     if data.partition(b"\n")[0].endswith(b"\r"):
         data = data.replace(b"\r\n", b"\n")
     level = b"##" if data.startswith(_SINGLE) else b"###"
