@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from tests.hermes.home import HermesHome, Oracle
 from tests.hermes.releases import RELEASES
+from tests.hermes.scenes import Scene, live_in
 
 HERE = Path(__file__).parent
 
@@ -30,7 +34,7 @@ def hermes_home(tmp_path: Path) -> Iterator[Callable[..., HermesHome]]:
 
     yield make
     for home in made:
-        home.process.stop()
+        home.stop()
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +50,26 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
     yield ask
     for process in running.values():
         process.stop()
+
+
+@pytest.fixture(scope="session")
+def lived_in(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Scene]:
+    """The home that ``live_in`` made with a release, made once for all test workers. Copy it to change it."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared if worker_id == "master" else shared.parent
+
+    def scene(version: str) -> Scene:
+        note = shared / f"lived-in-{version}.json"
+        with (shared / f"lived-in-{version}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not note.exists():
+                with HermesHome(version, shared / f"lived-in-{version}") as home:
+                    made = live_in(home)
+                note.write_text(json.dumps(asdict(made), default=str))
+        facts = json.loads(note.read_text())
+        return Scene(**{**facts, "home": Path(facts["home"])})
+
+    return scene
 
 
 @pytest.fixture(scope="session", params=RELEASES)

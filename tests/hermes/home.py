@@ -163,9 +163,9 @@ class HermesHome:
         self.process = HermesProcess(RELEASES[version], self.path, now=self.now + HOUR, zone=self.zone)
         self.store("session_count")
 
-    def close_store(self) -> None:
-        """Close the store as Hermes does at exit; the next operation opens it again."""
-        self.process.call("close", path=None)
+    def stop(self) -> None:
+        """End the release. What it wrote lies there as it does after a normal exit; nothing holds it."""
+        self.process.stop()
 
     # The store, through the release's SessionDB
 
