@@ -197,10 +197,16 @@ def test_every_cut_of_a_real_line_gives_a_prefix_of_its_messages(cut: int, tmp_p
 
 
 def test_an_unreadable_line_is_named_and_the_others_are_read(tmp_path: Path) -> None:
-    path = wrote(tmp_path, session("s1"), b'{"id": "s2", "messages": [}\n', b"\0\0\0\n", session("s3"))
+    spoilt = json.dumps(session("s2", user("one"), user("two"))).replace("two", 'tw"o').encode() + b"\n"
+    path = wrote(tmp_path, session("s1"), spoilt, b"\0\0\0\n", session("s3"))
     artifact = jsonl.read(path)
     assert artifact.damage == "lines 2 and 3 are unreadable"
-    assert [section.session_id for section in artifact.sections] == ["s1", "s3"]
+    assert [(section.session_id, section.held, section.damage) for section in artifact.sections] == [
+        ("s1", 0, None),
+        ("s2", 1, "unreadable behind its start"),
+        ("s3", 0, None),
+    ]
+    assert [record.content for record in all_records(path)[1]] == ["one"]
 
 
 def test_much_damage_is_said_briefly(tmp_path: Path) -> None:
@@ -281,9 +287,11 @@ def test_bytes_that_are_no_utf8_are_reported_and_survive(tmp_path: Path) -> None
 def test_bombs_are_unreadable_lines(tmp_path: Path, bomb: bytes) -> None:
     path = wrote(tmp_path, b'{"id": "s", "x": ' + bomb + b', "messages": []}\n', session("s1"))
     artifact = jsonl.read(path)
-    assert artifact.sections[-1].session_id == "s1"
-    assert artifact.damage in ("line 1 is unreadable", None)
-    assert (artifact.damage is None) == (len(artifact.sections) == 2)
+    assert [section.session_id for section in artifact.sections] == ["s", "s1"]
+    whole = bomb.startswith(b"9")
+    assert artifact.damage == (None if whole else "line 1 is unreadable")
+    assert artifact.sections[0].damage == (None if whole else "unreadable behind its start")
+    assert all_records(path) == [[], []]
 
 
 @given(st.binary(max_size=300))

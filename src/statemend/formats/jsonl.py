@@ -5,7 +5,8 @@ writes from 0.20.1 on, and the compact one that the dashboard downloads, are the
 a file and are read here too. ``read`` decodes only what names and dates a session and counts its messages;
 ``records`` decodes one session at a time.
 
-A line that is cut off keeps its section: what was complete before the cut is read, and marked as damaged.
+A line that is cut off or spoilt keeps its section, marked as damaged: what was complete before that place
+is read, since it may be the only copy.
 """
 
 from __future__ import annotations
@@ -132,13 +133,13 @@ def _odd_section(line: files.Line, damage: Damage) -> Section | None:
     try:
         session = lenientjson.loads(line.data)
     except lenientjson.UnreadableJsonError:
-        cut = not line.data.endswith(b"\n")
-        session = lenientjson.complete_members(line.data, "messages") if cut else None
-        flaw = "cut off" if cut else None
-        if session is None:
+        session = lenientjson.complete_members(line.data, "messages")
+        if line.data.endswith(b"\n"):
+            flaw = "unreadable behind its start"
             damage.unreadable(line.number)
-            return None
-        damage.whole("the last line is cut off")
+        else:
+            flaw = "cut off"
+            damage.whole("the last line is cut off")
     if not isinstance(session, dict) or not isinstance(session.get("id"), str):
         if flaw is None:
             damage.line(line.number, "holds no session", "hold no session")
