@@ -26,6 +26,7 @@ MOST_CARDS = 48
 MOST_LINES = 240
 MOST_ROWS = 80
 _CARDS_PER_RULE = 4
+_MOST_VALUES = 6
 
 SEVERITY_MEANS: Mapping[Severity, str] = {
     Severity.CRITICAL: "text is gone, or about to be",
@@ -126,9 +127,22 @@ def shown_value(value: Value) -> str:
     if isinstance(value, str):
         return text.clip(value, 160)
     numbers = [item for item in value if isinstance(item, int)]
-    if value and len(numbers) == len(value):
-        return text.ranges(numbers)
-    return text.listed((text.clip(str(item), 60) for item in value), 6)
+    if len(numbers) == len(value):
+        return text.ranges(numbers) or "none"
+    return text.listed((text.clip(str(item), 160) for item in value), _MOST_VALUES)
+
+
+def _values(value: Value) -> tuple[str, ...]:
+    """Evidence that is a list of words, one line for each; empty for anything that fits into one line."""
+    if (
+        isinstance(value, str | int | float)
+        or value is None
+        or not any(isinstance(item, str) for item in value)
+    ):
+        return ()
+    shown = [text.clip(str(item), 160) for item in value[:_MOST_VALUES]]
+    left = len(value) - len(shown)
+    return (*shown, f"{left:,} more") if left else tuple(shown)
 
 
 def _stamp(moment: str | None) -> str:
@@ -155,6 +169,7 @@ def _environment() -> Environment:
     environment.filters.update(
         v=text.clip,
         value=shown_value,
+        values=_values,
         n=lambda number: f"{number:,}",
         count=text.count,
         size=text.size,
