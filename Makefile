@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-DEMO ?= demo-home
 # Workers of the test run; "auto" is one per core.
 WORKERS ?= auto
 
@@ -19,14 +18,15 @@ $(STAMP): pyproject.toml
 
 ## Build the damaged demo home, audit it, write the reports, say where they are.
 demo: $(STAMP)
-	$(BIN)/statemend demo $(DEMO)
+	rm -rf demo-home demo-home-reports
+	$(BIN)/statemend demo demo-home
 
 ## Everything that CI runs.
 test: $(STAMP) lint types pytest
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks reports
+	$(BIN)/ruff format --check src tests benchmarks reports
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry src
 
@@ -48,4 +48,4 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 
 clean:
-	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-home demo-home-reports .mypy_cache .ruff_cache .pytest_cache

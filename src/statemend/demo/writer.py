@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
@@ -69,7 +69,7 @@ class StoreWriter:
         )
         return row_id
 
-    def compact(self, session_id: str, compacted: list[Mapping[str, Any]]) -> None:
+    def compact(self, session_id: str, compacted: Sequence[Mapping[str, Any]]) -> None:
         """Archive every live row and insert ``compacted`` (summary and carried tail) as the live set."""
         self._run(
             "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session_id,)
