@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from statemend.store.content import carried_request, decode_content, encode_content, parse_json
-from statemend.store.message import MESSAGE_COLUMNS
+from statemend.store.message import MESSAGE_COLUMNS, OF_SESSION
 from statemend.store.order import sqlite_order
 from statemend.store.schema import Era
 
@@ -33,17 +33,22 @@ _MODEL_ONLY = (
 )
 _SCAN = (
     f"SELECT {MESSAGE_COLUMNS}, display_order, {_MODEL_ONLY} "
-    f"FROM messages WHERE session_id = ? AND {_VISIBLE} ORDER BY id"
+    f"FROM messages WHERE {OF_SESSION} AND {_VISIBLE} ORDER BY id"
 )
 _FETCH = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE id = ?"
-#: Rows kept between the pass that groups and the output, in characters. The others are read again.
-_HELD = 8_000_000
+#: Where the scan has what: columns of the message, then those that it adds.
+_LONG_AT = (3, 6, 9, 10)
+_ACTIVE_AT, _ORDER_AT, _MODEL_ONLY_AT = 13, 18, 19
+#: Text kept between the pass that groups rows and the output, in characters. Other rows are read again.
+_HELD = 4_000_000
+#: Text hashed at once, in characters.
+_SLICE = 1 << 20
 
 
 class _Group(msgspec.Struct):
-    """The rows of one logical message found so far; ``rank`` orders the row shown before the others."""
+    """The rows of one logical message found so far, and of the one to show its id and flag."""
 
-    rank: tuple[Any, ...]
+    active: Any
     shown: int
     ids: list[int]
 
@@ -59,24 +64,24 @@ def fold(store: Store, session_id: str) -> Iterator[tuple[Row, tuple[int, ...]]]
     held: dict[int, Row] = {}
     weight = 0
     for row in store.rows(_SCAN, (session_id,)):
-        *_, order, model_only = row
-        position = place(row, order)
-        if model_only:
+        position = place(row)
+        if row[_MODEL_ONLY_AT]:
             continue
-        row_id, rank = row[0], (sqlite_order(1 if row[13] is None else row[13]), row[0])
+        row_id, active = row[0], 1 if row[_ACTIVE_AT] is None else row[_ACTIVE_AT]
         group = groups.get(position)
         if group is None:
-            groups[position] = _Group(rank, row_id, [row_id])
+            groups[position] = _Group(active, row_id, [row_id])
         else:
             group.ids.append(row_id)
-            if rank < group.rank:
+            if sqlite_order(active) < sqlite_order(group.active):
                 continue
             dropped = held.pop(group.shown, None)
-            weight -= _weight(dropped) if dropped is not None else 0
-            group.rank, group.shown = rank, row_id
-        if weight < _HELD:
+            weight -= 0 if dropped is None else _weight(dropped)
+            group.active, group.shown = active, row_id
+        heavier = weight + _weight(row)
+        if heavier <= _HELD:
             held[row_id] = row
-            weight += _weight(row)
+            weight = heavier
     for position in sorted(groups, key=sqlite_order):
         group = groups[position]
         shown = held.pop(group.shown, None) or store.one(_FETCH, (group.shown,))
@@ -96,15 +101,15 @@ def _is_indexed(store: Store, session_id: str) -> bool:
     return True
 
 
-def _stored_place(row: Row, order: Any) -> Any:
-    return order
+def _stored_place(row: Row) -> Any:
+    return row[_ORDER_AT]
 
 
-def _computed_place() -> Callable[[Row, Any], int]:
+def _computed_place() -> Callable[[Row], int]:
     """A function that places a row at the id of the first row it saw with the same key."""
     first_ids: dict[bytes, int] = {}
 
-    def place(row: Row, order: Any) -> int:
+    def place(row: Row) -> int:
         return first_ids.setdefault(_key_digest(display_key(row)), int(row[0]))
 
     return place
@@ -149,19 +154,17 @@ def call_id(call: Any) -> str:
 
 
 def _key_digest(key: tuple[Any, ...]) -> bytes:
-    """A digest that is equal when type and value of every part are. Text is hashed on its own, not copied
-    into one long representation first.
-    """
+    """A digest that is equal when type and value of every part are. Long text is not copied as a whole."""
+    if sum(len(part) for part in key if isinstance(part, str)) < _SLICE:
+        return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).digest()
     digest = hashlib.sha256()
     for part in key:
-        if isinstance(part, str):
-            data = part.encode("utf-8", "surrogatepass")
-            digest.update(b"t%d:" % len(data))
-            digest.update(data)
-        else:
-            digest.update(f"{type(part).__name__}:{part!r};".encode("utf-8", "surrogatepass"))
+        text = part if isinstance(part, str) else repr(part)
+        digest.update(f"{type(part).__name__} {len(text)}:".encode())
+        for start in range(0, len(text), _SLICE):
+            digest.update(text[start : start + _SLICE].encode("utf-8", "surrogatepass"))
     return digest.digest()
 
 
 def _weight(row: Row) -> int:
-    return 200 + sum(len(value) for value in row if isinstance(value, (str, bytes)))
+    return sum(len(row[at]) for at in _LONG_AT if isinstance(row[at], (str, bytes)))

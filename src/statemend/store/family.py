@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from statemend.store.content import parse_json
-from statemend.store.message import MESSAGE_COLUMNS, message_from_row
+from statemend.store.message import MESSAGE_COLUMNS, OF_SESSION, message_from_row
 from statemend.store.order import sqlite_order
 from statemend.store.schema import Era
 
@@ -142,7 +142,7 @@ def load_nodes(store: Store) -> dict[str, Node]:
 
 def opens_with_summary(store: Store, session_id: str) -> bool:
     """Whether one of the first rows of a session is a compaction summary, as in a continuation."""
-    sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? ORDER BY id LIMIT {_OPENING_ROWS}"
+    sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {OF_SESSION} ORDER BY id LIMIT {_OPENING_ROWS}"
     return any(message_from_row(row).summary for row in store.rows(sql, (session_id,)))
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from statemend.store.content import decode_content, is_summary_text
 from statemend.store.display import fold
-from statemend.store.message import MESSAGE_COLUMNS, Message, RowState, message_from_row
+from statemend.store.message import MESSAGE_COLUMNS, OF_SESSION, Message, RowState, message_from_row
 from statemend.store.records import active_condition, display_records, message_records, session_record
 from statemend.store.schema import Era
 
@@ -82,7 +82,7 @@ def messages(store: Store, session_id: str, view: View = View.ACTIVE) -> Iterato
             yield logical.shown
         return
     condition = "1" if view is View.RAW else active_condition(store.schema.era)
-    sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? AND {condition} ORDER BY id"
+    sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {OF_SESSION} AND {condition} ORDER BY id"
     for row in store.rows(sql, (session_id,)):
         yield message_from_row(row)
 

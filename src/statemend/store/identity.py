@@ -34,10 +34,11 @@ def content_digest(
     as its ``repr`` so that it is exact. ``content`` and ``tool_calls`` are decoded values; a blob is told
     apart from a text.
     """
-    parts = [
-        _canonical(part) for part in (role, content, repr(timestamp), tool_call_id, tool_calls, tool_name)
-    ]
-    return hashlib.sha256(b"[" + b",".join(parts) + b"]").digest()
+    digest = hashlib.sha256(b"[" + _canonical(role) + b",")
+    digest.update(_canonical(content))  # by itself, since it may be long
+    rest = (repr(timestamp), tool_call_id, tool_calls, tool_name)
+    digest.update(b"".join(b"," + _canonical(part) for part in rest) + b"]")
+    return digest.digest()
 
 
 def message_digest(message: Message) -> bytes:

@@ -54,6 +54,10 @@ MESSAGE_COLUMNS = (
     "display_kind, display_metadata"
 )
 
+#: Condition for the rows of one session. With ``ORDER BY id`` they are read one by one in every release,
+#: whereas ``session_id = ?`` sorts whole rows where no index has the id.
+OF_SESSION = "id IN (SELECT id FROM messages WHERE session_id = ?)"
+
 
 def row_state(active: Any, compacted: Any) -> RowState:
     """The state that the two flags of a row mean."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from statemend.store.catalogue import CATALOGUE
 from statemend.store.content import decode_content, decode_metadata, parse_json
 from statemend.store.display import fold
+from statemend.store.message import OF_SESSION
 from statemend.store.schema import Era
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def active_condition(era: Era) -> str:
 def message_records(store: Store, session_id: str, condition: str) -> Iterator[dict[str, Any]]:
     """The rows of a session that meet ``condition``, in the order of their ids."""
     columns = table_columns(store, "messages")
-    sql = f"SELECT {_listed(columns)} FROM main.messages WHERE session_id = ? AND {condition} ORDER BY id"
+    sql = f"SELECT {_listed(columns)} FROM main.messages WHERE {OF_SESSION} AND {condition} ORDER BY id"
     for row in store.rows(sql, (session_id,)) if columns else ():
         yield _message_record(dict(zip(columns, row, strict=True)), store.schema.era)
 
@@ -91,6 +92,8 @@ def _message_record(record: dict[str, Any], era: Era) -> dict[str, Any]:
         record["tool_calls"] = parse_json(record["tool_calls"], [])
     if record.get("display_metadata") is not None:
         record["display_metadata"] = decode_metadata(record["display_metadata"])
+    if era >= Era.V18 and record.get("active", 1) is None:
+        record["active"] = 1  # Hermes heals this when it opens the store
     if era < Era.V22:
         return record
     summary = record.pop(_SUMMARY_FLAG, 0)
