@@ -129,6 +129,14 @@ def test_a_log_may_hold_the_pages_that_the_header_promises(stores: Stores, tmp_p
     assert inspect(store).fault is None
 
 
+@pytest.mark.parametrize("damage", ["half", "magic-gone"])
+def test_a_hot_journal_may_restore_what_the_main_file_lacks(store: Path, damage: str) -> None:
+    assert _damaged(store, damage).fault is not None
+    Path(f"{store}-journal").write_bytes(bytes.fromhex("d9d505f920a163d7"))
+
+    assert inspect(store).fault is None
+
+
 def test_a_log_without_a_frame_has_no_content(store: Path) -> None:
     log = store.parent / "state.db-wal"
     log.write_bytes(b"")

@@ -28,10 +28,15 @@ COUNT = "SELECT count(*) FROM messages"
 NOBODY = 65534
 
 
+@pytest.fixture(scope="module")
+def template(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled(copied(stores["0.19.0"], tmp_path_factory.mktemp("template")), 2000)
+
+
 @pytest.fixture
-def store(stores: Stores, tmp_path: Path) -> Path:
-    """A store in WAL mode, with 2,000 messages."""
-    return filled(copied(stores["0.19.0"], tmp_path / "home"), 2000)
+def store(template: Path, tmp_path: Path) -> Path:
+    """A store in WAL mode, with 2,000 messages in its session ``many``."""
+    return copied(template, tmp_path / "home")
 
 
 @pytest.mark.parametrize("version", RELEASES)
@@ -114,13 +119,15 @@ def test_the_main_file_can_be_seen_without_the_log_of_another_store(
 
 
 @pytest.fixture
-def torn(stores: Stores, tmp_path: Path) -> Path:
+def torn(store: Path, tmp_path: Path) -> Path:
     """A store in rollback mode whose writer died in the middle of a transaction: its journal is hot."""
-    source = changed(
-        filled(copied(stores["0.19.0"], tmp_path / "source"), 400), "PRAGMA journal_mode = DELETE"
+    source = changed(store, "PRAGMA journal_mode = DELETE")
+    spill = (
+        "PRAGMA cache_size = 1",
+        "BEGIN",
+        "UPDATE messages SET content = 'half' WHERE session_id = 'many' AND timestamp < 1400",
     )
-    spill = ("PRAGMA cache_size = 1", "BEGIN", "UPDATE messages SET content = 'half'")
-    return crashed(source, tmp_path / "home", *spill, sidecars=("-journal",))
+    return crashed(source, tmp_path / "torn", *spill, sidecars=("-journal",))
 
 
 def test_a_hot_journal_is_rolled_back_in_a_copy(torn: Path) -> None:
@@ -128,7 +135,7 @@ def test_a_hot_journal_is_rolled_back_in_a_copy(torn: Path) -> None:
 
     with open_for_audit(torn) as opened:
         assert opened.access is Access.COPY
-        assert opened.value(COUNT) == 403
+        assert opened.value(COUNT) == 2003
         assert opened.value("SELECT count(*) FROM messages WHERE content = 'half'") == 0
         assert opened.value("PRAGMA main.quick_check(messages)") == "ok"
 
@@ -214,8 +221,8 @@ def test_a_live_copy_is_complete_and_changes_no_sidecar(store: Path, statements:
     assert after == before
 
 
-def test_a_live_copy_of_a_store_that_is_only_looked_at_creates_no_sidecar(store: Path) -> None:
-    with open(store, "rb") as source, subprocess.Popen(["sleep", "60"], stdin=source) as looker:
+def test_a_live_copy_of_a_store_that_is_held_without_sidecars_creates_none(store: Path) -> None:
+    with open(store, "r+b") as source, subprocess.Popen(["sleep", "60"], stdin=source) as looker:
         before = snapshot(store.parent)
         with open_for_audit(store, live=True) as opened:
             assert opened.value(COUNT) == 2003

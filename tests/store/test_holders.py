@@ -50,6 +50,14 @@ def test_a_process_is_found_by_the_file_and_not_by_its_name(store: Path, tmp_pat
     assert holder.pid == process.pid
 
 
+def test_a_process_that_only_reads_the_file_is_no_holder(store: Path) -> None:
+    with open(store, "rb") as source, subprocess.Popen(["sleep", "60"], stdin=source) as reader:
+        found = find_holders(inspect(store))
+        reader.kill()
+
+    assert found == ()
+
+
 def test_this_process_is_left_out(store: Path) -> None:
     connection = apsw.Connection(str(store))
     try:

@@ -165,12 +165,12 @@ def open_for_audit(path: Path, *, live: bool = False, without_wal: bool = False)
     """
     with ExitStack() as stack:
         bundle = inspect(path)
-        if bundle.fault is not None:
-            raise StoreFault(bundle)
         holders = find_holders(bundle)
         if holders and not live:
             named = ", ".join(map(str, holders))
             raise StoreHeld(f"{bundle.path}: held by {named}; stop it, or audit a live copy with --live")
+        if bundle.fault is not None:
+            raise StoreFault(bundle)
         taken = fingerprint(bundle)
         if without_wal:
             access, source = Access.ORIGINAL, Path(bundle.main.path)

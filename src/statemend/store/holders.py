@@ -22,7 +22,8 @@ _COMMAND_LENGTH = 120
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A process other than this one that has the store open. ``files`` are the paths it holds, as the system
+    """A process other than this one that may write to the store. ``files`` are the paths it holds, as the
+    system
     names them: one that ends in `` (deleted)`` is a file that was replaced under the process."""
 
     pid: int
@@ -59,7 +60,8 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 def find_holders(bundle: Bundle) -> tuple[Holder, ...]:
-    """The processes that have a file of the bundle open, by pid. This process is left out.
+    """The processes that have a file of the bundle open for writing, by pid. This process is left out, and so
+    is who merely reads a file: a backup, another audit.
 
     On Linux from the descriptors in ``/proc``, by device and inode, and from the kernel's table of file
     locks, which also shows the processes of other users. Elsewhere from psutil, by path, as far as this user
@@ -106,9 +108,20 @@ def _open_descriptors(bundle: Bundle, identities: dict[tuple[int, int], str]) ->
                 facts = os.stat(link)
             except OSError:  # closed meanwhile, or of another user
                 continue
-            if (facts.st_dev, facts.st_ino) in identities or target in deleted:
+            concerns = (facts.st_dev, facts.st_ino) in identities or target in deleted
+            if concerns and not _is_read_only(f"/proc/{pid}/fdinfo/{descriptor}"):
                 found.setdefault(pid, set()).add(target)
     return found
+
+
+def _is_read_only(descriptor_facts: str) -> bool:
+    """Whether a descriptor was opened for reading only (proc_pid_fdinfo(5)); ``False`` where unknown."""
+    try:
+        with open(descriptor_facts, encoding="ascii") as source:
+            flags = re.search(r"^flags:\s*([0-7]+)$", source.read(), re.MULTILINE)
+    except OSError:
+        return False
+    return flags is not None and int(flags.group(1), 8) & os.O_ACCMODE == os.O_RDONLY
 
 
 def _numbers(folder: str | Path) -> list[int]:
