@@ -59,7 +59,7 @@ def test_axe_finds_nothing(
     show: Callable[..., Page], axe: str, name: str, scheme: Scheme, width: int
 ) -> None:
     page = show(
-        REPORTS[name](), color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True
+        REPORTS[name](), color_scheme=scheme, viewport={"width": width, "height": 900}
     )
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.evaluate(axe)

@@ -97,7 +97,9 @@ def test_a_time_reads_back() -> None:
 
 def test_the_time_of_the_report_can_be_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790000000")
-    assert text.generated_at() == "2026-09-21T14:13:20Z"
+    assert text.generated_at(5.0) == "2026-09-21T14:13:20Z"
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert text.generated_at(5.0) == "1970-01-01T00:00:05Z"
 
 
 @pytest.mark.parametrize(

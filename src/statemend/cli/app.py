@@ -26,6 +26,9 @@ Start here:
   statemend scan ~/.hermes -o report.html
 """
 
+#: What a shell reports for a program that Ctrl-C ended; ``typer`` returns it too.
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="statemend",
     help="Audit the session store of Hermes Agent, offline. Nothing is written beside the store, "
@@ -65,13 +68,15 @@ def run(arguments: Sequence[str]) -> int:
     ``STATEMEND_TRACEBACK=1`` asks for."""
     try:
         result = app(args=list(arguments), prog_name="statemend", standalone_mode=False)
+        if result == _INTERRUPTED:
+            return complain("interrupted; nothing was written", _INTERRUPTED)
         return result if isinstance(result, int) else 0
     except StatemendError as error:
         return complain(str(error), error.exit_code)
     except typer.TyperException as error:
         return complain(f"{_lower(error.format_message())}; see `{_help(error)}`", UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return complain("interrupted; nothing was written", 130)
+        return complain("interrupted; nothing was written", _INTERRUPTED)
     except BrokenPipeError:
         return 0
     except Exception as error:

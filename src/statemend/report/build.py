@@ -81,7 +81,7 @@ def build(
     return Report(
         tool=Tool(name="statemend", version=statemend.__version__, sqlite=apsw.sqlite_lib_version()),
         home=audit.home,
-        generated_at=text.generated_at(),
+        generated_at=text.generated_at(audit.at),
         verdict=sentence(findings, rules, stores),
         exit_code=exit_code(audit, fail_on),
         stores=stores,

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from statemend.report import text
-from statemend.report.model import FamilyEdge
+from statemend.report.model import FamilyEdge, Holding
 from statemend.report.session import SessionReport
 
 
@@ -82,28 +82,9 @@ def _files(report: SessionReport) -> Iterator[RenderableType]:
     if not report.artifacts:
         yield Text("  none in the folders named; name others with --exports", style="dim")
         return
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("File", overflow="fold", ratio=1)
-    for title in ("Kind", "View"):
-        table.add_column(title, no_wrap=True)
-    for title in ("Exact", "Lossy", "Masked", "Changed", "Missing", "Only there"):
-        table.add_column(title, justify="right", no_wrap=True)
     for holding in report.artifacts:
-        numbers = (
-            holding.exact,
-            holding.lossy,
-            holding.masked,
-            holding.changed,
-            holding.missing,
-            holding.extra,
-        )
-        table.add_row(
-            Text(text.clip(holding.artifact, 200)),
-            holding.kind,
-            holding.scope,
-            *(f"{number:,}" for number in numbers),
-        )
-    yield table
+        yield Text(f"  {text.clip(holding.artifact, 300)}", overflow="fold")
+        yield Text(f"    {holding.kind}, {_view(holding)}: {_holds(holding)}", style="dim")
     if report.unheld:
         yield Text(
             f"{text.count(len(report.unheld), 'message')} in no file: rows {text.ranges(report.unheld)}",
@@ -111,6 +92,23 @@ def _files(report: SessionReport) -> Iterator[RenderableType]:
         )
     elif report.views.display:
         yield Text("Every message of the display view is in some file.")
+
+
+def _view(holding: Holding) -> str:
+    return "view not told" if holding.scope == "unknown" else f"{holding.scope} view"
+
+
+def _holds(holding: Holding) -> str:
+    """What of the display view the file holds, in words; only what is there."""
+    parts = (
+        (holding.exact, "exact"),
+        (holding.lossy, "without some fields"),
+        (holding.masked, "masked"),
+        (holding.changed, "with another text"),
+        (holding.missing, "missing"),
+        (holding.extra, "that the store does not have"),
+    )
+    return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "nothing of it"
 
 
 def _pairs(pairs: Iterator[tuple[str, str]]) -> Table:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -133,7 +132,8 @@ def seconds(moment: str) -> float | None:
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
-def generated_at() -> str:
-    """Now, or the time that ``SOURCE_DATE_EPOCH`` names, so that a report can be made again byte for byte."""
+def generated_at(at: float) -> str:
+    """The time of a report made ``at`` (epoch seconds), or the one that ``SOURCE_DATE_EPOCH`` names, so that
+    a report can be made again byte for byte."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return iso(int(fixed) if fixed.isdigit() else time.time()) or "1970-01-01T00:00:00Z"
+    return iso(int(fixed) if fixed.isdigit() else at) or "1970-01-01T00:00:00Z"

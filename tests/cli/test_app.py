@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from tests.cli.conftest import Outcome
+
+import statemend as package
+from statemend.cli import scan
+
+VERBS = ("scan", "show", "explain", "rules")
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_the_version_is_told(statemend: Callable[..., Outcome]) -> None:
+    assert statemend("--version") == Outcome(0, f"statemend {package.__version__}\n", "")
+
+
+def test_the_start_loads_nothing_heavy() -> None:
+    heavy = ("apsw", "jinja2", "msgspec", "rich", "selectolax", "sqlglot", "yaml", "statemend.audit.engine")
+    told = python("-c", f"import sys, statemend.cli.app; print([n for n in {heavy!r} if n in sys.modules])")
+    assert told.stdout == "[]\n", told.stderr
+
+
+def test_without_a_verb_the_help_is_shown_and_the_code_says_usage(statemend: Callable[..., Outcome]) -> None:
+    told = statemend()
+    assert told.code == 2
+    assert told.out.startswith("Usage: statemend")
+    assert all(verb in told.out for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_and_option_is_documented(statemend: Callable[..., Outcome], verb: str) -> None:
+    told = statemend(verb, "--help")
+    assert told.code == 0
+    assert told.err == ""
+    options = re.findall(r"^  (?:-\w, )?--[\w-]+.*?(?=^  -|\Z)", told.out, flags=re.MULTILINE | re.DOTALL)
+    assert options
+    assert all(re.search(r"[a-z]\.", option) for option in options), told.out
+
+
+@pytest.mark.parametrize("verb", ["scan", "show", "explain"])
+def test_help_gives_examples_that_parse(statemend: Callable[..., Outcome], verb: str) -> None:
+    told = statemend(verb, "--help")
+    examples = re.findall(rf"^    statemend {verb} (.*)$", told.out, flags=re.MULTILINE)
+    assert examples
+    for example in examples:
+        outcome = statemend(verb, *example.partition(" |")[0].split())
+        assert "no such option" not in outcome.err
+        assert "unexpected" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("scan",), "missing argument 'HOME'"),
+        (("scan", "x", "--nope"), "no such option: --nope"),
+        (("scan", "x", "--format", "pdf"), "pdf"),
+        (("frobnicate",), "frobnicate"),
+        (("scan", "/no/such/home"), "/no/such/home: no such file or folder"),
+        (("explain", "XYZ999"), "no rule 'XYZ999'"),
+        (("scan", "/no\x1b[31m/such"), "/no[U+001B][31m/such"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_code_2(
+    statemend: Callable[..., Outcome], arguments: tuple[str, ...], what: str
+) -> None:
+    told = statemend(*arguments)
+    assert told.code == 2
+    assert told.out == ""
+    assert told.err.startswith("statemend: ")
+    assert told.err.count("\n") == 1
+    assert what in told.err
+
+
+def test_an_unexpected_error_is_one_line_with_the_way_to_see_more(
+    statemend: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch, demo: object
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("the text of a message")
+
+    monkeypatch.setattr("statemend.report.produce.produce", broken)
+    monkeypatch.delenv("STATEMEND_TRACEBACK", raising=False)
+    told = statemend("scan", demo)
+    assert told.code == 3
+    assert told.err == (
+        "statemend: unexpected ZeroDivisionError; set STATEMEND_TRACEBACK=1 to see where, and report it\n"
+    )
+    monkeypatch.setenv("STATEMEND_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        statemend("scan", demo)
+
+
+def test_an_interrupt_is_no_traceback(
+    statemend: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch, demo: object
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("statemend.report.produce.produce", interrupted)
+    assert statemend("scan", demo) == Outcome(130, "", "statemend: interrupted; nothing was written\n")
+
+
+@pytest.mark.parametrize("arguments", ["scan --format html {home}", "rules", "--help"])
+def test_a_reader_that_goes_away_is_no_error(demo: object, arguments: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write) as closed:
+        process = subprocess.run(
+            [sys.executable, "-m", "statemend", *arguments.format(home=demo).split()],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert process.stderr == ""
+    assert process.returncode in (0, 1)
+
+
+def test_it_runs_as_a_module() -> None:
+    told = python("-m", "statemend", "rules")
+    assert told.returncode == 0
+    assert "EXP" in told.stdout or "STO001" in told.stdout
+
+
+def test_formats_of_scan_are_those_that_a_name_tells() -> None:
+    assert {scan._BY_SUFFIX[suffix] for suffix in (".html", ".md", ".json")} == set(scan.Format) - {
+        scan.Format.TABLE
+    }

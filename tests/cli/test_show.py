@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Outcome, snapshot
+
+Run = Callable[..., Outcome]
+
+
+def fork_of(statemend: Run, demo: Path) -> str:
+    document = json.loads(statemend("scan", demo, "--format", "json").out)
+    session = next(
+        finding["subject"]["session"] for finding in document["findings"] if finding["rule"] == "LIN003"
+    )
+    assert isinstance(session, str)
+    return session
+
+
+def test_a_session_is_found_by_the_beginning_of_its_id(statemend: Run, demo: Path) -> None:
+    session = fork_of(statemend, demo)
+    whole = statemend("show", demo, session)
+    assert whole.code == 0, whole.err
+    assert whole.out.startswith(session + "\n")
+    assert statemend("show", demo, session[:-2]).out == whole.out
+    assert statemend("show", demo / "state.db", session).out == whole.out
+
+
+def test_a_beginning_of_several_lists_them(statemend: Run, demo: Path) -> None:
+    told = statemend("show", demo, "2026")
+    assert told.code == 2
+    assert told.err.startswith("statemend: '2026' begins ")
+    assert "more; give more of the id" in told.err
+    assert told.err.count("2026") > 5
+
+
+def test_an_unknown_session_is_a_wrong_request(statemend: Run, demo: Path) -> None:
+    told = statemend("show", demo, "nobody")
+    assert told.code == 2
+    assert told.err.endswith("no session 'nobody', neither in the store nor in a file beside it\n")
+
+
+def test_lineage_says_what_export_and_resume_pick(statemend: Run, demo: Path) -> None:
+    session = fork_of(statemend, demo)
+    document = json.loads(statemend("show", demo, session, "--format", "json").out)
+    lineage = document["lineage"]
+    assert document["schema"] == "statemend/session/v1"
+    assert lineage["parent"] is None
+    assert {edge["relation"] for edge in lineage["children"]} == {"continuation"}
+    assert len(lineage["children"]) == 2
+    assert lineage["resume"] != lineage["export"][-1]
+
+
+def test_files_that_hold_a_session_are_listed(statemend: Run, demo: Path) -> None:
+    document = json.loads(statemend("scan", demo, "--format", "json").out)
+    compacted = next(
+        entry
+        for entry in document["sessions"]
+        if entry["present"] and entry["archived"] and entry["artifacts"]
+    )
+    shown = json.loads(statemend("show", demo, compacted["id"], "--format", "json").out)
+    assert shown["artifacts"] == compacted["artifacts"]
+    assert shown["views"]["archived"] == compacted["archived"]
+    assert shown["views"]["display"] == compacted["display"]
+    assert len(shown["unheld"]) == compacted["display"] - compacted["held"]
+    assert compacted["artifacts"][0]["artifact"] in statemend("show", demo, compacted["id"]).out.replace(
+        "\n", ""
+    )
+
+
+def test_a_session_without_a_row_is_shown_from_its_messages(statemend: Run, demo: Path) -> None:
+    document = json.loads(statemend("scan", demo, "--format", "json").out)
+    orphan = next(
+        finding["subject"]["session"] for finding in document["findings"] if finding["rule"] == "ORP001"
+    )
+    told = statemend("show", demo, orphan)
+    assert told.code == 0, told.err
+    assert "none: the store has no row for this session" in told.out
+
+
+def test_nothing_is_written(statemend: Run, demo: Path) -> None:
+    before = snapshot(demo)
+    statemend("show", demo, fork_of(statemend, demo))
+    assert snapshot(demo) == before
