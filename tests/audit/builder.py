@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from statemend.audit.engine import Audit, RuleResult, audit
 
+from statemend.audit.engine import Audit, RuleResult, audit
 from statemend.audit.finding import Finding
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -35,6 +35,8 @@ class HomeBuilder:
         root.mkdir(parents=True, exist_ok=True)
         source = DATA / "exports" / version / "state.db" if rich else DATA / "stores" / f"{version}.db"
         shutil.copyfile(source, self.store)
+        # SQLite splits text with NULs differently since these indexes were built, and then cannot delete it.
+        self.sql("INSERT INTO messages_fts_trigram (messages_fts_trigram) VALUES ('rebuild')")
         if empty and not rich:
             self.sql("DELETE FROM messages", "DELETE FROM sessions")
 

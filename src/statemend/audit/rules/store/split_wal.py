@@ -48,8 +48,7 @@ def check(context: Context) -> Iterator[Finding]:
     yield from _lost_under_writer(context)
     if context.bundle.wal is not None and context.bundle.wal_content:
         log = read_log(context.bundle.wal, whole=context.deep)
-        yield from _judged(context, log)
-        yield from _mismatched(context, log)
+        yield from list(_judged(context, log)) or _mismatched(context, log)
     yield from _retired(context)
     yield from _hot_journal(context)
 

@@ -21,7 +21,9 @@ recover` of 0.22 into a new file. For an index: REINDEX on a copy, then compare.
 Hermes rebuild it. Do not copy the damaged file over a backup.
 
 When it is a false alarm
-The file was written while it was read; then the audit also says that the store changed.
+The file was written while it was read; then the audit also says that the store changed. Releases of
+SQLite split text with NULs differently, so a search index over such text is not compared with it: it
+would always differ.
 """
 
 from __future__ import annotations

@@ -1,0 +1,193 @@
+"""STO002 split-wal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.audit.builder import EXPORTED, VERSIONS, HomeBuilder, facts
+
+from statemend.audit.finding import Verdict
+
+Build = Callable[..., HomeBuilder]
+FRAME = 24 + 4096
+
+
+def crash(home: HomeBuilder, writes: int = 3) -> Path:
+    """Leave the store as a killed writer does: its last transactions committed to the log alone."""
+    folder = home.root / "writer"
+    folder.mkdir()
+    shutil.copyfile(home.store, folder / "state.db")
+    connection = apsw.Connection(str(folder / "state.db"))
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("wal_autocheckpoint", 0)
+    for number in range(writes):
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES (?, ?)", (f"crash {number}", "x" * 3000)
+        )
+    shutil.copyfile(folder / "state.db", home.store)
+    wal = home.root / "state.db-wal"
+    shutil.copyfile(folder / "state.db-wal", wal)
+    connection.close()
+    shutil.rmtree(folder)
+    return wal
+
+
+def test_a_log_that_was_not_checkpointed_is_lawful(build: Build) -> None:
+    home = build(empty=False)
+    crash(home)
+
+    assert home.audit("STO002").findings == ()
+
+
+def test_an_interrupted_last_write_is_lawful(build: Build) -> None:
+    home = build(empty=False)
+    wal = crash(home)
+    wal.write_bytes(wal.read_bytes()[:-1000])
+
+    assert home.audit("STO002").findings == ()
+
+
+def test_frames_of_an_earlier_use_behind_the_valid_ones_are_lawful(build: Build) -> None:
+    home = build(empty=False)
+    wal = crash(home)
+    data = wal.read_bytes()
+    frame = bytearray(data[-FRAME:])
+    frame[8:16] = bytes(8)
+    wal.write_bytes(data + bytes(frame))
+
+    assert home.audit("STO002").findings == ()
+
+
+def test_an_empty_log_beside_the_store_is_lawful(build: Build) -> None:
+    home = build(empty=False)
+    home.file("state.db-wal", b"")
+    home.file("state.db-shm", b"")
+
+    assert home.audit("STO002").findings == ()
+
+
+def test_a_log_without_a_header_hides_all_its_rows(build: Build) -> None:
+    home = build(empty=False)
+    wal = crash(home)
+    wal.write_bytes(bytes(32) + wal.read_bytes()[32:])
+
+    (finding,) = home.findings("STO002")
+
+    assert finding.verdict is Verdict.FAULT
+    assert "no valid header" in finding.summary
+
+
+def test_a_header_with_a_wrong_checksum_is_no_header(build: Build) -> None:
+    home = build(empty=False)
+    wal = crash(home)
+    data = bytearray(wal.read_bytes())
+    data[31] ^= 1
+    wal.write_bytes(bytes(data))
+
+    (finding,) = home.findings("STO002")
+
+    assert "no valid header" in finding.summary
+
+
+def test_committed_transactions_behind_a_torn_frame_are_lost(build: Build) -> None:
+    home = build(empty=False)
+    wal = crash(home, writes=4)
+    data = bytearray(wal.read_bytes())
+    data[32 + 24 + 100] ^= 0xFF
+    wal.write_bytes(bytes(data))
+
+    (finding,) = home.findings("STO002")
+
+    evidence = facts(finding)
+    assert finding.verdict is Verdict.FAULT
+    assert evidence["frames that SQLite accepts"] == 0
+    assert evidence["commits behind the break"] == 4
+
+
+def test_a_log_of_another_generation_is_named_and_left_open(build: Build) -> None:
+    home = build(empty=False)
+    wal = crash(home)
+    data = bytearray(wal.read_bytes())
+    for start in range(32, len(data), FRAME):
+        data[start + 8 : start + 16] = b"\x01" * 8
+    wal.write_bytes(bytes(data))
+
+    (finding,) = home.findings("STO002")
+
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert facts(finding)["frames of another generation"] == facts(finding)["frames"]
+
+
+def test_a_log_with_another_page_size_belongs_to_another_store(build: Build, tmp_path: Path) -> None:
+    home = build(empty=False)
+    other = apsw.Connection(str(tmp_path / "other.db"))
+    other.pragma("page_size", 1024)
+    other.pragma("journal_mode", "wal")
+    other.execute("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
+    shutil.copyfile(tmp_path / "other.db-wal", home.root / "state.db-wal")
+    other.close()
+
+    (finding,) = home.findings("STO002")
+
+    assert facts(finding)["page size of the -wal"] == 1024
+    assert facts(finding)["page size of the store"] == 4096
+
+
+def test_a_sound_log_beside_the_wrong_main_file_is_told_from_damage(build: Build) -> None:
+    """A restore put another store in place and left the log of the one before."""
+    home = build("0.22.2", rich=True)
+    for number in range(400):
+        home.message("filler", content="y" * 3000, timestamp=1.79e9 + number)
+    wal = crash(home, writes=400)
+    restored = build("0.13.0", empty=False, name="restored")
+    shutil.copyfile(restored.store, home.store)
+
+    (finding,) = home.findings("STO002")
+
+    assert finding.verdict is Verdict.FAULT
+    assert "sound without it" in finding.summary
+    assert wal.exists()
+
+
+def test_a_log_saved_from_under_a_writer_is_named(build: Build) -> None:
+    home = build("0.22.2", empty=False)
+    home.file("state.db.retired-wal-20260925-101010-4242/state.db-wal", b"frames")
+    home.file("state.db-wal", b"")
+
+    (finding,) = home.findings("STO002")
+
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert facts(finding)["saved logs"] == ["state.db.retired-wal-20260925-101010-4242"]
+
+
+def test_the_journal_of_an_interrupted_transaction_is_a_leftover(build: Build, tmp_path: Path) -> None:
+    home = build(empty=False)
+    connection = apsw.Connection(str(home.store))
+    connection.pragma("journal_mode", "delete")
+    connection.pragma("cache_size", 1)
+    connection.execute("BEGIN IMMEDIATE; UPDATE messages SET content = content || ?", ("z" * 50_000,))
+    connection.execute("UPDATE sessions SET title = ?", ("z" * 50_000,))
+    shutil.copyfile(home.store, tmp_path / "main")
+    shutil.copyfile(f"{home.store}-journal", tmp_path / "journal")
+    connection.execute("ROLLBACK")
+    connection.close()
+    shutil.copyfile(tmp_path / "main", home.store)
+    shutil.copyfile(tmp_path / "journal", f"{home.store}-journal")
+
+    (finding,) = home.findings("STO002")
+
+    assert finding.verdict is Verdict.LEFTOVER
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_closed_store_of_each_release_is_clean(build: Build, version: str) -> None:
+    assert build(version, empty=False).result("STO002").status == "clean"
+
+
+@pytest.mark.parametrize("version", EXPORTED)
+def test_a_used_store_of_each_release_is_clean(build: Build, version: str) -> None:
+    assert build(version, rich=True).result("STO002").status == "clean"
