@@ -1,0 +1,293 @@
+"""Running rules, and what an audit says of each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.audit.builder import NOW, HomeBuilder
+
+from statemend.audit.context import Context
+from statemend.audit.engine import FailOn, Status, audit, exit_code, run
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.reads import tables_read
+from statemend.audit.rule import Family, Level, Rule
+from statemend.errors import StoreHeld, StoreUnreadable, UsageError
+from statemend.evidence.inventory import find_home, take
+from statemend.store.bundle import inspect
+from statemend.store.connection import open_for_audit
+
+Build = Callable[..., HomeBuilder]
+
+
+def rule(check: Callable[[Context], Iterator[Finding]], **changes: object) -> Rule:
+    made = Rule(
+        id="TST001",
+        slug="test",
+        family=Family.STORE,
+        level=Level.VALUES,
+        severity=Severity.LOW,
+        verdict=Verdict.FAULT,
+        doc="A test.",
+        check=check,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+@pytest.fixture
+def context(build: Build) -> Iterator[Context]:
+    home = build("0.19.0", empty=False)
+    found = find_home(home.root)
+    with open_for_audit(home.store) as store:
+        yield Context(home=found, bundle=inspect(home.store), store=store, inventory=take(found), now=NOW)
+
+
+def said(context: Context, *severities: Severity) -> Iterator[Finding]:
+    for severity in severities:
+        yield rule(lambda _: iter(())).finding(
+            context, summary=f"{severity}", remedy="none", key=severity, severity=severity
+        )
+
+
+def test_a_rule_that_finds_nothing_is_clean(context: Context) -> None:
+    findings, (result,) = run([rule(lambda _: iter(()))], context)
+
+    assert findings == ()
+    assert (result.status, result.reason, result.findings) == (Status.CLEAN, "", 0)
+
+
+def test_findings_are_ordered_worst_first(context: Context) -> None:
+    findings, (result,) = run(
+        [rule(lambda c: said(c, Severity.LOW, Severity.CRITICAL, Severity.INFO, Severity.HIGH))], context
+    )
+
+    assert [finding.severity for finding in findings] == ["critical", "high", "low", "info"]
+    assert (result.status, result.findings) == (Status.FINDINGS, 4)
+
+
+def test_an_unreadable_page_stops_one_rule_and_keeps_what_it_had(context: Context) -> None:
+    def stops(context: Context) -> Iterator[Finding]:
+        yield from said(context, Severity.HIGH)
+        raise StoreUnreadable("page 7 is malformed")
+
+    findings, (first, second) = run(
+        [rule(stops), rule(lambda _: iter(()), id="TST002", slug="other")], context
+    )
+
+    assert len(findings) == first.findings == 1
+    assert first.status is Status.COULD_NOT_RUN
+    assert first.reason == "page 7 is malformed (after 1 findings)"
+    assert second.status is Status.CLEAN
+
+
+def test_a_mistake_in_a_rule_is_named_without_its_text_and_stops_nothing(context: Context) -> None:
+    def mistaken(context: Context) -> Iterator[Finding]:
+        raise KeyError("text of a message")
+        yield
+
+    _, (first, second) = run([rule(mistaken), rule(lambda _: iter(()), id="TST002", slug="other")], context)
+
+    assert first.status is Status.COULD_NOT_RUN
+    assert "KeyError" in first.reason
+    assert "test_engine.py" in first.reason
+    assert "text of a message" not in first.reason
+    assert second.status is Status.CLEAN
+
+
+def test_a_rule_whose_table_is_not_there_does_not_apply(context: Context) -> None:
+    _, (result,) = run([rule(said, reads=("SELECT holder FROM session_turn_leases",))], context)
+
+    assert result.status is Status.NOT_APPLICABLE
+    assert result.reason == "the store has no table session_turn_leases"
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("SELECT 1 FROM messages JOIN sessions USING (id)", {"messages", "sessions"}),
+        ("WITH sessions AS (SELECT 1) SELECT * FROM sessions", set()),
+        ("SELECT 'sessions' AS messages", set()),
+        ("SELECT id FROM messages WHERE EXISTS (SELECT 1 FROM sessions)", {"messages", "sessions"}),
+        ("SELECT id FROM messages_fts", set()),
+    ],
+)
+def test_the_tables_a_statement_reads_are_derived_from_it(sql: str, tables: set[str]) -> None:
+    assert tables_read([sql], ["messages", "sessions", "state_meta"]) == tables
+
+
+def test_what_several_rules_ask_is_computed_once(context: Context) -> None:
+    assert context.census is context.census
+    assert context.structure is context.structure
+    assert context.graph is context.graph
+
+
+def test_a_failure_of_what_several_rules_ask_is_kept_too(build: Build) -> None:
+    home = build(empty=False)
+    found = find_home(home.root)
+    context = Context(
+        home=found, bundle=inspect(home.store), store=None, inventory=take(found), now=NOW, refusal="no"
+    )
+
+    with pytest.raises(StoreUnreadable, match="no") as first:
+        context.census  # noqa: B018
+    with pytest.raises(StoreUnreadable) as second:
+        context.census  # noqa: B018
+    assert first.value is second.value
+    assert context.computed_graph is None
+    assert context.computed_coverage == ()
+
+
+def test_a_whole_audit_of_a_sound_home(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+
+    outcome = home.audit()
+
+    assert {result.status for result in outcome.rules} == {Status.CLEAN}
+    assert outcome.findings == ()
+    assert outcome.undetermined == ()
+    assert exit_code(outcome) == 0
+    assert outcome.store.unchanged is True
+    assert outcome.store.era == "V22"
+    assert (outcome.store.sessions, outcome.store.messages) == tuple(
+        home.sql("SELECT (SELECT COUNT(*) FROM sessions), (SELECT COUNT(*) FROM messages)")[0]
+    )
+
+
+def test_an_audit_leaves_the_folder_as_it_was(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    home.message("gone")
+
+    def look() -> dict[str, tuple[int, bytes]]:
+        return {
+            str(path.relative_to(home.root)): (path.stat().st_mtime_ns, path.read_bytes())
+            for path in sorted(home.root.rglob("*"))
+            if path.is_file()
+        }
+
+    before = look()
+    home.audit(deep=True)
+
+    assert look() == before
+
+
+def test_a_second_audit_says_the_same(build: Build) -> None:
+    home = build("0.19.0")
+    for name in ("b", "a"):
+        home.message(name)
+
+    assert home.audit().findings == home.audit().findings
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [(FailOn.FAULT, 1), (FailOn.RISK, 1), (FailOn.NEVER, 0)])
+def test_a_fault_fails_the_run_unless_nothing_is_to_fail_it(build: Build, fail_on: FailOn, code: int) -> None:
+    home = build()
+    home.message("gone")
+
+    assert exit_code(home.audit("ORP001"), fail_on) == code
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [(FailOn.FAULT, 0), (FailOn.RISK, 1), (FailOn.NEVER, 0)])
+def test_a_risk_fails_the_run_only_when_asked(build: Build, fail_on: FailOn, code: int) -> None:
+    home = build()
+    home.message("gone")
+    outcome = home.audit("ORP001")
+    risk = msgspec.structs.replace(outcome.findings[0], verdict=Verdict.RISK)
+
+    assert exit_code(msgspec.structs.replace(outcome, findings=(risk,)), fail_on) == code
+
+
+@pytest.mark.parametrize("verdict", [Verdict.LEFTOVER, Verdict.UNDECIDABLE])
+def test_what_is_lawful_or_open_never_fails_the_run(build: Build, verdict: Verdict) -> None:
+    home = build()
+    home.message("gone")
+    outcome = home.audit("ORP001")
+    finding = msgspec.structs.replace(outcome.findings[0], verdict=verdict)
+
+    assert exit_code(msgspec.structs.replace(outcome, findings=(finding,)), FailOn.RISK) == 0
+
+
+@pytest.mark.parametrize("fail_on", list(FailOn))
+def test_what_could_not_be_determined_outweighs_findings(build: Build, fail_on: FailOn) -> None:
+    home = build()
+    home.store.write_bytes(bytes(8192))
+
+    outcome = home.audit()
+
+    assert outcome.findings
+    assert exit_code(outcome, fail_on) == 3
+    assert any("CNT001" in cause for cause in outcome.undetermined)
+
+
+def test_a_store_that_changed_meanwhile_is_undetermined(build: Build) -> None:
+    home = build("0.19.0", empty=False)
+
+    def meddle(text: str) -> None:
+        if text.startswith("CNT001"):
+            home.chat("late", 2)
+
+    outcome = home.audit(progress=meddle)
+
+    assert outcome.store.unchanged is False
+    assert exit_code(outcome) == 3
+
+
+def test_a_held_store_is_refused_and_a_live_copy_is_audited(build: Build) -> None:
+    home = build("0.22.2")
+    home.message("gone")
+    script = (
+        "import sys, apsw; c = apsw.Connection(sys.argv[1]); c.pragma('journal_mode', 'wal');"
+        "c.execute('SELECT COUNT(*) FROM messages').fetchall(); print('open', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(home.store)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(StoreHeld, match=str(holder.pid)):
+            home.audit()
+        outcome = home.audit("ORP001", live=True)
+    finally:
+        holder.communicate()
+
+    assert [finding.subject.session for finding in outcome.findings] == ["gone"]
+    assert outcome.store.unchanged is None
+    assert [one.pid for one in outcome.store.holders] == [holder.pid]
+
+
+def test_no_such_path_and_a_folder_without_a_store_are_usage_errors(tmp_path: Path) -> None:
+    for path in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(UsageError):
+            audit(path)
+
+
+def test_progress_names_each_rule(build: Build) -> None:
+    said_so: list[str] = []
+
+    build(empty=False).audit("STO", progress=said_so.append)
+
+    assert [text for text in said_so if text.startswith("STO")] == [
+        "STO001 invalid-header",
+        "STO002 split-wal",
+        "STO003 structural-damage",
+        "STO004 schema-disagrees",
+    ]
+
+
+def test_the_package_offers_scan_and_loads_nothing_before_it_is_asked() -> None:
+    script = (
+        "import sys, statemend; heavy = {'apsw', 'sqlglot', 'psutil', 'jinja2', 'selectolax', 'msgspec'};"
+        "print(sorted(heavy & set(sys.modules))); from statemend import scan, open_home; print(scan.__name__)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")}
+
+    shown = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+    assert shown == ["[]", "audit"]

@@ -1,0 +1,72 @@
+"""Finding rules by place, and choosing them by name."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from statemend.audit.registry import all_rules, arrange, discover, get, select
+from statemend.errors import UsageError
+
+
+def test_every_rule_is_found_once_in_running_order() -> None:
+    rules = all_rules()
+
+    assert sorted(rule.id for rule in discover()) == sorted(rule.id for rule in rules)
+    assert [(rule.level, rule.id) for rule in rules] == sorted((rule.level, rule.id) for rule in rules)
+
+
+def test_the_bytes_are_looked_at_before_everything_else() -> None:
+    assert [rule.id for rule in all_rules()[:3]] == ["STO001", "STO002", "STO003"]
+
+
+def test_two_rules_with_one_id_are_an_error() -> None:
+    first, second, *_ = all_rules()
+
+    with pytest.raises(ValueError, match=first.id):
+        arrange([first, msgspec.structs.replace(second, id=first.id)])
+
+
+def test_two_rules_with_one_slug_are_an_error() -> None:
+    first, second, *_ = all_rules()
+
+    with pytest.raises(ValueError, match=first.slug):
+        arrange([first, msgspec.structs.replace(second, slug=first.slug)])
+
+
+@pytest.mark.parametrize("name", ["CNT001", "cnt001", " message-count-drift ", "Message-Count-Drift"])
+def test_a_rule_is_found_by_id_or_slug(name: str) -> None:
+    assert get(name).id == "CNT001"
+
+
+@pytest.mark.parametrize("name", ["", "CNT", "CNT999", "message"])
+def test_a_name_without_a_rule_is_a_usage_error(name: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(repr(name))):
+        get(name)
+
+
+def test_no_choice_means_all() -> None:
+    assert select(None) == all_rules()
+
+
+@pytest.mark.parametrize("name", ["STO", "sto", "store"])
+def test_a_family_is_chosen_by_name_or_letters(name: str) -> None:
+    assert {rule.id for rule in select([name])} == {rule.id for rule in all_rules() if rule.id[:3] == "STO"}
+
+
+def test_choices_add_up_and_keep_the_running_order() -> None:
+    assert [rule.id for rule in select(["CNT001", "STO", "invalid-header"])] == [
+        "STO001",
+        "STO002",
+        "STO003",
+        "STO004",
+        "CNT001",
+    ]
+
+
+@pytest.mark.parametrize("names", [[], ["STO001", "nonsense"], [""]])
+def test_a_choice_that_names_nothing_is_a_usage_error(names: list[str]) -> None:
+    with pytest.raises(UsageError):
+        select(names)
