@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import apsw
 
@@ -11,6 +11,7 @@ from statemend.audit import registry
 from statemend.audit.finding import Finding, Severity
 from statemend.audit.outcome import Audit, FailOn, StoreFacts, exit_code
 from statemend.evidence.coverage import ArtifactCoverage, SessionCoverage
+from statemend.evidence.inventory import Inventory
 from statemend.formats.artifact import Artifact
 from statemend.report import text, timeline
 from statemend.report.checklist import Evidence, checklist
@@ -49,7 +50,7 @@ def build(
 ) -> Report:
     """The report of ``audit``. ``excerpt`` is what was read of its store, ``None`` when it cannot be read;
     ``contents`` the texts to show, ``None`` when they were not asked for."""
-    stores = (_store(audit.store, excerpt),)
+    stores = (_store(audit.store, excerpt, deep=audit.deep),)
     inventory = audit.inventory
     artifacts = _artifacts((*inventory.artifacts, *inventory.logs, *inventory.manifests))
     titles = {rule.id: rule.title for rule in registry.all_rules()}
@@ -88,7 +89,7 @@ def build(
         artifacts=artifacts,
         rules=rules,
         findings=findings,
-        sessions=_sessions(audit.coverage, excerpt, findings),
+        sessions=_sessions(audit.coverage, excerpt, findings, _titles(inventory, excerpt)),
         timeline=timeline.events(inventory, findings, rows, excerpt.compactions if excerpt else ()),
         lineage=excerpt.families if excerpt else (),
         checklist=checklist(
@@ -110,7 +111,7 @@ def _path(item: SkippedEntry) -> str:
     return item.path
 
 
-def _store(facts: StoreFacts, excerpt: Excerpt | None) -> StoreEntry:
+def _store(facts: StoreFacts, excerpt: Excerpt | None, *, deep: bool) -> StoreEntry:
     totals = excerpt.totals if excerpt else None
     return StoreEntry(
         path=facts.path,
@@ -119,6 +120,7 @@ def _store(facts: StoreFacts, excerpt: Excerpt | None) -> StoreEntry:
         schema_version=facts.schema_version,
         era=ERAS.get(facts.era or "", facts.era),
         unchanged=facts.unchanged,
+        deep=deep,
         fault=facts.refusal,
         sessions=facts.sessions,
         live=totals.live if totals else None,
@@ -149,25 +151,41 @@ def _artifacts(artifacts: Iterable[Artifact]) -> tuple[ArtifactEntry, ...]:
 
 
 def _sessions(
-    coverage: Iterable[SessionCoverage], excerpt: Excerpt | None, findings: Iterable[Finding]
+    coverage: Iterable[SessionCoverage],
+    excerpt: Excerpt | None,
+    findings: Iterable[Finding],
+    titles: Mapping[str, str],
 ) -> tuple[SessionEntry, ...]:
     """Every session with a file, a finding, or rows that are not live; what most needs a look comes first."""
     covered = {each.session_id: each for each in coverage}
     named = {finding.subject.session for finding in findings}
     listed = {*covered, *(sid for sid in named if sid is not None), *(excerpt.rows if excerpt else ())}
-    entries = [_session(sid, covered.get(sid), excerpt) for sid in listed]
+    entries = [_session(sid, titles.get(sid), covered.get(sid), excerpt) for sid in listed]
     return tuple(sorted(entries, key=lambda entry: (entry.id not in named, -_lacking(entry), entry.id)))
+
+
+def _titles(inventory: Inventory, excerpt: Excerpt | None) -> dict[str, str]:
+    """The title of each session: the store's, or for one that is gone, that of a file which holds it
+    alone."""
+    titles = {
+        section.session_id: section.title
+        for _, section in inventory.sections()
+        if section.title and not section.lineage
+    }
+    return {**titles, **(excerpt.titles if excerpt else {})}
 
 
 def _lacking(entry: SessionEntry) -> int:
     return (entry.display or 0) - (entry.held or 0) if entry.artifacts else 0
 
 
-def _session(sid: str, covered: SessionCoverage | None, excerpt: Excerpt | None) -> SessionEntry:
+def _session(
+    sid: str, title: str | None, covered: SessionCoverage | None, excerpt: Excerpt | None
+) -> SessionEntry:
     rows = excerpt.rows.get(sid) if excerpt else None
     return SessionEntry(
         id=sid,
-        title=excerpt.titles.get(sid) if excerpt else None,
+        title=title,
         present=sid in excerpt.present or rows is not None if excerpt else covered is None or covered.present,
         live=rows.live if rows else 0,
         archived=rows.archived if rows else 0,

@@ -155,7 +155,7 @@ def _destructive_formats(evidence: Evidence) -> Check:
         _by_rules(
             evidence,
             "No session that an export proves incomplete is gone from the store.",
-            "sessions that are gone, with only an incomplete export left.",
+            "gone from the store, with only an incomplete export left.",
             "EXP002",
         ),
         "EXP002",
@@ -199,7 +199,7 @@ def _rewrites(evidence: Evidence) -> Check:
         _by_rules(
             evidence,
             "No export was altered, and none differs from the store without a reason.",
-            "texts that differ, or files that do not match their own checksum.",
+            "files that were altered, or texts that differ.",
             "EXP003",
             "EXP005",
         ),
@@ -272,7 +272,7 @@ def _lineage(evidence: Evidence) -> Check:
         "Lineage explicit",
         "Does each conversation have one line that export and resume both follow?",
         _by_rules(
-            evidence, "No fork, ring, dead end or cut was found.", "lines that part, end or close.", *rules
+            evidence, "No fork, ring, dead end or cut was found.", "where lines part, end or close.", *rules
         ),
         *rules,
     )

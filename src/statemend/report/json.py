@@ -52,7 +52,17 @@ def schema() -> str:
         "title": SCHEMA,
         **definition,
     }
-    return dump(described)
+    return dump(_one_line(described))
+
+
+def _one_line(value: Any) -> Any:
+    """Descriptions without the line breaks of the source they come from."""
+    if isinstance(value, dict):
+        return {
+            key: " ".join(item.split()) if key == "description" and isinstance(item, str) else _one_line(item)
+            for key, item in value.items()
+        }
+    return [_one_line(item) for item in value] if isinstance(value, list) else value
 
 
 def write_schema() -> Path:

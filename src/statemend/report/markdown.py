@@ -89,6 +89,8 @@ def _looked(report: Report) -> Iterator[str]:
             yield f"- Shape: {escape(store.era)}, schema number {store.schema_version}"
         unchanged = {True: "yes", False: "no", None: "not determined"}[store.unchanged]
         yield f"- Unchanged by the audit: {unchanged}"
+        if not store.deep and not store.fault:
+            yield "- **Not looked at:** what lies outside the tables; `--deep` looks there too"
     yield f"- {text.count(len(report.artifacts), 'file')} beside the store"
     ran = sum(rule.status in ("clean", "findings") for rule in report.rules)
     yield f"- {ran} of {text.count(len(report.rules), 'rule')} ran"

@@ -34,7 +34,8 @@ class Tool(msgspec.Struct, frozen=True):
 class StoreEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One audited store. ``size`` is bytes of the main file; ``access`` says how it was read. Row counts are
     ``None`` where the store could not be read, and ``fault`` then says why. ``unchanged`` is whether the
-    files were the same after the audit as before it."""
+    files were the same after the audit as before it, ``deep`` whether the whole file was checked and not
+    only its tables."""
 
     path: str
     size: int
@@ -42,6 +43,7 @@ class StoreEntry(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int | None = None
     era: str | None = None
     unchanged: bool | None = None
+    deep: bool = False
     fault: str | None = None
     sessions: int | None = None
     live: int | None = None
