@@ -1,0 +1,1 @@
+"""What exports hold, against what the store holds or once held."""

@@ -1,0 +1,133 @@
+"""An export is not the file that was written: altered, cut off, or unreadable in part.
+
+What it means
+Something in the file is no longer as Hermes wrote it. What can be read of it is still compared with the
+store, but the file must not stand for the whole session, and it must not license a deletion.
+
+How it happens
+An editor saved it again, a disk was full, a copy broke off, a tool converted line ends, or somebody changed
+the text.
+
+How we know
+A Markdown or QMD export carries the sha256 of its own text, its manifest.jsonl the sha256 of the whole
+file; the last line for a file name is the valid one, and a line counts for the file of that name beside the
+manifest. The checksum of the text is computed without the three quirks of Hermes' own check (carriage
+returns, a message that quotes a checksum line, a message that quotes the placeholder), which rejects intact
+files. A JSONL line must be complete JSON, an HTML page must end. A file that lists another time of export
+than the manifest is another export, not an altered one: undecidable.
+
+What to do
+Export the session again while the store still has it. If the store has lost it, keep the file as it is and
+compare it with a backup.
+
+When it is a false alarm
+An empty .jsonl file is what a failed export leaves, and also what an export of prompts leaves for a session
+without any: undecidable. A file that was being written while it was read is reported as undecidable too,
+and so is a file that begins otherwise and merely contains an export, as the output of a console does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from statemend.audit.context import Context
+from statemend.audit.facts import moment
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.rule import Family, Level, Rule
+from statemend.formats import files, manifest
+from statemend.formats.artifact import Artifact, Kind
+from statemend.formats.manifest import ManifestLine
+
+#: The manifest's line is written this long (seconds) after the time in the file, at most.
+_SAME_EXPORT = 60.0
+_LINES = frozenset({Kind.JSONL, Kind.PROMPTS_JSONL, Kind.MANIFEST})
+_UNSETTLED = re.compile(r"changed while it was read|too long to be read")
+
+
+def manifest_lines(context: Context) -> dict[str, tuple[ManifestLine, str]]:
+    """The valid manifest line of each file, by its real path, with the manifest's own path."""
+    valid: dict[str, tuple[ManifestLine, str]] = {}
+    for artifact in context.inventory.manifests:
+        folder = Path(artifact.path).parent
+        for line in manifest.lines(Path(artifact.path)):
+            name = re.split(r"[\\/]", line.path)[-1]
+            valid[os.path.realpath(folder / name)] = (line, artifact.path)
+    return valid
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """One finding for each file that is not as it was written."""
+    listed = manifest_lines(context)
+    for artifact in (*context.inventory.artifacts, *context.inventory.manifests):
+        line, source = listed.get(os.path.realpath(artifact.path), (None, None))
+        if artifact.kind is Kind.EMPTY:
+            if line is None and not artifact.path.endswith(".jsonl"):
+                continue
+            yield _finding(context, artifact, "the file is empty", line, source)
+        elif artifact.damage is not None:
+            yield _finding(context, artifact, artifact.damage, line, source)
+        elif line is not None and line.sha256 != artifact.sha256:
+            yield _finding(context, artifact, "it is not the file that the manifest lists", line, source)
+
+
+def begins_as_lines(artifact: Artifact) -> bool:
+    """Whether a file of JSON lines begins with one. Another file may merely contain an export: a console's
+    output, say."""
+    head = files.head(Path(artifact.path)).removeprefix(files.BYTE_ORDER_MARK)
+    return head.lstrip().startswith(b"{")
+
+
+def _verdict(artifact: Artifact, fault: str, line: ManifestLine | None) -> tuple[Verdict, Severity]:
+    if artifact.kind is Kind.EMPTY and line is None:
+        return Verdict.UNDECIDABLE, Severity.LOW
+    if artifact.damage is not None and _UNSETTLED.search(artifact.damage):
+        return Verdict.UNDECIDABLE, Severity.MEDIUM
+    if artifact.kind in _LINES and not begins_as_lines(artifact):
+        return Verdict.UNDECIDABLE, Severity.LOW
+    if artifact.damage is None and line is not None and artifact.kind is not Kind.EMPTY:
+        times = [section.exported_at for section in artifact.sections if section.exported_at is not None]
+        if any(abs(line.exported_at - at) > _SAME_EXPORT for at in times):
+            return Verdict.UNDECIDABLE, Severity.MEDIUM
+    return Verdict.FAULT, Severity.HIGH
+
+
+def _finding(
+    context: Context, artifact: Artifact, fault: str, line: ManifestLine | None, source: str | None
+) -> Finding:
+    verdict, severity = _verdict(artifact, fault, line)
+    sessions = list(dict.fromkeys(section.session_id for section in artifact.sections))
+    return RULE.finding(
+        context,
+        session=sessions[0] if len(sessions) == 1 else None,
+        artifact=artifact.path,
+        verdict=verdict,
+        severity=severity,
+        summary=f"The {artifact.kind.value} file is not to be relied on: {fault}.",
+        evidence=(
+            ("what is wrong", fault),
+            ("size in bytes", artifact.size),
+            ("modified at", moment(artifact.modified_at)),
+            ("sha256 of the file", artifact.sha256),
+            ("sha256 in the manifest", line.sha256 if line else None),
+            ("manifest", source),
+            ("line of the manifest", line.line if line else None),
+            ("sessions in the file", len(sessions)),
+        ),
+        remedy="Export again while the store has the session; if it has not, compare the file with a backup.",
+    )
+
+
+RULE = Rule(
+    id="EXP003",
+    slug="artifact-altered",
+    family=Family.EXPORTS,
+    level=Level.EXPORTS,
+    severity=Severity.HIGH,
+    verdict=Verdict.FAULT,
+    doc=__doc__ or "",
+    check=check,
+    needs_store=False,
+)

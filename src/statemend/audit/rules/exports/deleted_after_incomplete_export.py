@@ -1,0 +1,134 @@
+"""A session is gone from the store, and its best export proves that it is not the whole session.
+
+What it means
+The session was compacted in place: its older turns stood in it as archived rows. The export shows the
+summary that replaced them and not the turns themselves. The session was deleted since, with every row it
+had. What the summary stands for is gone from here.
+
+How it happens
+`hermes sessions export --delete-after-verified` of 0.18 to 0.21.4 writes the live rows, verifies the file
+against the same live rows, reports success and deletes all rows of the session. Exporting with such a
+release and deleting later, by hand or by pruning, ends the same way.
+
+How we know
+No row of the session is left. An export is taken for one of live rows when it begins with a summary (at
+most three messages, as many as compaction keeps, stand before it), shows no row as no longer live, and does
+not hold more messages than were live. That the older turns were in this very session is certain when a
+message behind the summary is older than the summary and not older than the session. It is taken for
+certain, too, when the session is at least a minute older than the summary and took place in the terminal or
+the desktop program, where nothing but an in-place compaction does that. The rule is silent when a rotating
+compression began the session, whose older turns are another session's: it names a parent, holds messages
+older than itself, or starts where another session was ended by compression. It is silent when any other
+artifact shows archived messages, or reaches from before the compaction to the first turns that this one
+shows. Otherwise it is undecidable.
+
+What to do
+Keep the export; it is the best there is. Look for a copy of the store from before the deletion:
+state-snapshots/, backups/, the file system's own snapshots. Stop using the option with releases before
+0.22.
+
+When it is a false alarm
+An export of another store (another profile, another machine) lying among those of this home. A /retry of
+0.18 or 0.19, which rewrites the session and drops its archived rows, so that they were lost before the
+export was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from statemend.audit.context import Context
+from statemend.audit.deleted import (
+    COMPRESSION_ENDS,
+    End,
+    Witness,
+    compression_ends,
+    joins,
+    rotated,
+    witnesses,
+)
+from statemend.audit.facts import listed, moment
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.evidence.coverage import SessionCoverage
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """One finding for each session that is gone and was not exported whole."""
+    ends: list[End] | None = None
+    for session in context.coverage:
+        if session.present or all(each.first_summary is None for each in session.remains):
+            continue
+        everything = list(witnesses(context, session))
+        partial = [witness for witness in everything if witness.live_only]
+        transcripts = [witness for witness in partial if not witness.remains.filtered]
+        if not partial or any(witness.whole for witness in everything):
+            continue
+        best = max(transcripts or partial, key=lambda witness: (witness.inside, witness.remains.records))
+        earlier = [witness for witness in everything if witness.remains.first_summary is None]
+        if any(joins(witness, best) for witness in earlier):
+            continue
+        if ends is None:
+            ends = compression_ends(context)
+        if best.inside or not any(rotated(witness, ends) for witness in partial):
+            yield _finding(context, session, best, everything, earlier)
+
+
+def _verdict(best: Witness, earlier: Sequence[Witness]) -> tuple[Verdict, Severity]:
+    certain = best.inside or (best.older and best.only_in_place)
+    if certain and not earlier and not best.remains.filtered:
+        return Verdict.FAULT, Severity.CRITICAL
+    return Verdict.UNDECIDABLE, Severity.HIGH
+
+
+def _finding(
+    context: Context,
+    session: SessionCoverage,
+    best: Witness,
+    everything: Sequence[Witness],
+    earlier: Sequence[Witness],
+) -> Finding:
+    verdict, severity = _verdict(best, earlier)
+    remains = best.remains
+    sha256 = next(each.sha256 for each in context.inventory.artifacts if each.path == remains.artifact)
+    if verdict is Verdict.FAULT:
+        summary = "Deleted, and the turns that its summary replaced are in no export."
+    else:
+        summary = "Gone from the store, and its exports begin with a summary of turns that they do not show."
+    return RULE.finding(
+        context,
+        session=session.session_id,
+        artifact=remains.artifact,
+        verdict=verdict,
+        severity=severity,
+        summary=summary,
+        evidence=(
+            ("exported at", moment(remains.exported_at)),
+            ("messages in the export", remains.records),
+            ("messages it says it holds", remains.declared),
+            ("messages it says were live", remains.source_count),
+            ("messages before its summary", remains.first_summary),
+            ("session started at", moment(remains.started_at)),
+            ("summary made at", moment(best.summary_at)),
+            ("a shown message stood before the compaction", best.inside),
+            ("source", str(best.fields["source"]) if best.fields.get("source") else None),
+            ("sha256 of the export", sha256),
+            ("exports from before the compaction", len(earlier)),
+            ("artifacts of this session", len(everything)),
+            ("artifact files", listed(witness.remains.artifact for witness in everything)),
+        ),
+        remedy="Keep this export, and look for a copy of the store from before the deletion.",
+    )
+
+
+RULE = Rule(
+    id="EXP002",
+    slug="deleted-after-incomplete-export",
+    family=Family.EXPORTS,
+    level=Level.EXPORTS,
+    severity=Severity.CRITICAL,
+    verdict=Verdict.FAULT,
+    doc=__doc__ or "",
+    check=check,
+    reads=(READS_SESSIONS, READS_MESSAGES, COMPRESSION_ENDS),
+)

@@ -1,0 +1,148 @@
+"""EXP003 artifact-altered: files that are no longer as they were written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.audit.builder import DATA, EXPORTED, HomeBuilder, facts
+
+from statemend.audit.finding import Severity, Verdict
+
+Build = Callable[..., HomeBuilder]
+TOOLS = "20260801_100000_cccccc-tools"
+
+
+def copy(home: HomeBuilder, folder: str, version: str = "0.19.0") -> Path:
+    """Copy a folder of real exports into the home."""
+    target = home.root / "session-exports" / folder
+    shutil.copytree(DATA / "exports" / version / folder, target)
+    return target
+
+
+@pytest.mark.parametrize("version", EXPORTED)
+def test_the_exports_of_every_release_are_intact(build: Build, version: str) -> None:
+    home = build(version, rich=True)
+    found = home.findings("EXP003", exports=[DATA / "exports" / version])
+    assert [finding for finding in found if finding.verdict is Verdict.FAULT] == []
+    assert {Path(finding.subject.artifact or "").name for finding in found} <= {
+        "single-E-20260801_160000_666666.jsonl"
+    }
+
+
+@pytest.mark.parametrize(("folder", "suffix"), [("md", "md"), ("qmd", "qmd")])
+def test_a_changed_word_is_found(build: Build, folder: str, suffix: str) -> None:
+    home = build()
+    path = copy(home, folder) / f"{TOOLS}.{suffix}"
+    path.write_bytes(path.read_bytes().replace(b"List files", b"Lose files"))
+    (finding,) = home.findings("EXP003")
+    assert (finding.verdict, finding.severity) == (Verdict.FAULT, Severity.HIGH)
+    assert finding.subject.artifact == str(path)
+    assert finding.subject.session == "20260801_100000_cccccc"
+    assert "checksum mismatch" in facts(finding)["what is wrong"]
+    assert "files" not in finding.summary
+
+
+def test_a_cut_file_is_found(build: Build) -> None:
+    home = build()
+    path = copy(home, "md") / f"{TOOLS}.md"
+    path.write_bytes(path.read_bytes()[:900])
+    (finding,) = home.findings("EXP003")
+    assert "truncated" in finding.summary
+
+
+@pytest.mark.parametrize("folder", ["jsonl", "only-user-prompts"])
+def test_a_cut_line_is_found(build: Build, folder: str) -> None:
+    home = build()
+    path = copy(home, folder) / "all.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    found = [finding for finding in home.findings("EXP003") if finding.verdict is Verdict.FAULT]
+    assert [finding.subject.artifact for finding in found] == [str(path)]
+
+
+def test_a_page_that_does_not_end_is_found(build: Build) -> None:
+    home = build()
+    path = copy(home, "html") / "all.html"
+    path.write_bytes(path.read_bytes()[:-200])
+    assert [finding.subject.artifact for finding in home.findings("EXP003")] == [str(path)]
+
+
+def test_a_file_whose_own_checksum_was_renewed_is_told_by_the_manifest(build: Build) -> None:
+    home = build()
+    folder = copy(home, "md")
+    other = DATA / "exports" / "0.19.0" / "md-redact" / f"{TOOLS}.md"
+    same_time = (folder / f"{TOOLS}.md").read_bytes().split(b"exported_at: ")[1].split(b"\n")[0]
+    assert same_time != other.read_bytes().split(b"exported_at: ")[1].split(b"\n")[0]
+    manifest = folder / "manifest.jsonl"
+    digest = facts_of_manifest(manifest, TOOLS)
+    manifest.write_text(manifest.read_text().replace(digest, "0" * 64))
+    (finding,) = home.findings("EXP003")
+    assert finding.verdict is Verdict.FAULT
+    assert facts(finding)["sha256 in the manifest"] == "0" * 64
+    assert facts(finding)["sha256 of the file"] == digest
+
+
+def facts_of_manifest(manifest: Path, name: str) -> str:
+    """The digest that a manifest lists for a file."""
+    (line,) = [line for line in manifest.read_text().splitlines() if name in line]
+    return line.split('"sha256": "')[1][:64]
+
+
+def test_another_export_in_the_place_of_the_listed_one_is_undecidable(build: Build) -> None:
+    home = build()
+    folder = copy(home, "md")
+    path = folder / f"{TOOLS}.md"
+    digest = facts_of_manifest(folder / "manifest.jsonl", TOOLS)
+    manifest = (folder / "manifest.jsonl").read_text().replace(digest, "0" * 64)
+    lines = [
+        line.replace('"exported_at": 17960', '"exported_at": 17950') if path.name in line else line
+        for line in manifest.splitlines()
+    ]
+    (folder / "manifest.jsonl").write_text("\n".join(lines) + "\n")
+    assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.UNDECIDABLE]
+
+
+def test_the_last_line_of_the_manifest_counts(build: Build) -> None:
+    home = build()
+    folder = copy(home, "md")
+    manifest = folder / "manifest.jsonl"
+    digest = facts_of_manifest(manifest, TOOLS)
+    manifest.write_text(manifest.read_text().replace(digest, "0" * 64) + manifest.read_text())
+    assert home.findings("EXP003") == []
+
+
+def test_an_empty_jsonl_file_is_undecidable(build: Build) -> None:
+    home = build()
+    home.file("session-exports/empty.jsonl", b"")
+    (finding,) = home.findings("EXP003")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
+
+
+def test_an_empty_file_that_the_manifest_lists_is_a_fault(build: Build) -> None:
+    home = build()
+    path = copy(home, "md") / f"{TOOLS}.md"
+    path.write_bytes(b"")
+    assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.FAULT]
+
+
+def test_another_empty_file_is_silent(build: Build) -> None:
+    home = build()
+    home.file("session-exports/note.txt", b"")
+    assert home.findings("EXP003") == []
+
+
+def test_a_text_that_contains_an_export_is_undecidable(build: Build) -> None:
+    home = build()
+    line = (DATA / "exports/0.19.0/jsonl/single-P-20260801_090000_aaaaaa.jsonl").read_text()
+    home.file("session-exports/console.txt", "$ hermes sessions export -\n" + line + "[exit 0]\n")
+    assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.UNDECIDABLE]
+
+
+def test_it_speaks_when_the_store_cannot_be_opened(build: Build) -> None:
+    home = build()
+    path = copy(home, "md") / f"{TOOLS}.md"
+    path.write_bytes(path.read_bytes()[:900])
+    home.store.write_bytes(b"not a store at all, only a text that is long enough to be read" * 20)
+    assert len(home.findings("EXP003")) == 1

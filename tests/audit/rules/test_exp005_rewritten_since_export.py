@@ -1,0 +1,44 @@
+"""EXP005 rewritten-since-export: one message, two texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.audit.builder import DATA, HomeBuilder
+
+from statemend.audit.finding import Severity, Verdict
+
+Build = Callable[..., HomeBuilder]
+PLAIN = "20260801_090000_aaaaaa"
+
+
+def put(home: HomeBuilder) -> None:
+    source = DATA / "exports" / home.version / "jsonl" / f"single-P-{PLAIN}.jsonl"
+    home.file("session-exports/p.jsonl", source.read_bytes())
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
+def test_a_rewritten_text_is_named(build: Build, version: str) -> None:
+    home = build(version, rich=True)
+    put(home)
+    home.sql("UPDATE messages SET content = 'quite another text' WHERE id = 2")
+    (finding,) = home.findings("EXP005")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
+    assert finding.subject.session == PLAIN
+    assert finding.subject.message_ids == (2,)
+    assert "another text" not in repr(finding.summary)
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
+def test_an_untouched_session_is_silent(build: Build, version: str) -> None:
+    home = build(version, rich=True)
+    put(home)
+    assert home.findings("EXP005") == []
+
+
+def test_masked_secrets_are_silent(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    source = DATA / "exports/0.19.0/jsonl/redacted-T.jsonl"
+    home.file("session-exports/t.jsonl", source.read_bytes())
+    assert home.findings("EXP005") == []

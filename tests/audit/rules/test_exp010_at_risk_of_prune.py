@@ -1,0 +1,109 @@
+"""EXP010 at-risk-of-prune: archived messages that the next pruning would take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.audit.builder import DATA, NOW, HomeBuilder, facts
+
+from statemend.audit.finding import Severity, Verdict
+
+Build = Callable[..., HomeBuilder]
+COMPACTED = "20260801_120000_ffffff"
+TWICE = "20260801_123000_f2f2f2"
+ARCHIVED = (36, 37, 38, 39, 40, 41, 42, 43)
+DAY = 86400.0
+
+
+def prunes(home: HomeBuilder, text: str = "sessions:\n  auto_prune: true\n") -> None:
+    home.file("config.yaml", text)
+
+
+def ran(home: HomeBuilder) -> None:
+    home.insert("state_meta", key="last_auto_prune", value=str(NOW - DAY))
+
+
+@pytest.mark.parametrize("version", ["0.18.2", "0.19.0", "0.20.1", "0.22.2"])
+def test_a_setting_that_prunes_puts_archived_messages_at_risk(build: Build, version: str) -> None:
+    home = build(version, rich=True)
+    prunes(home)
+    found = {finding.subject.session: finding for finding in home.findings("EXP010")}
+    assert set(found) == {COMPACTED, TWICE}
+    finding = found[COMPACTED]
+    assert (finding.verdict, finding.severity) == (Verdict.RISK, Severity.HIGH)
+    assert finding.subject.message_ids == ARCHIVED
+    assert facts(finding)["days of retention"] == 90.0
+
+
+@pytest.mark.parametrize(
+    ("version", "date"), [("0.19.0", "2026-10-30T09:50:18Z"), ("0.20.1", "2026-10-30T09:51:24Z")]
+)
+def test_the_age_counts_from_the_start_and_later_from_the_last_use(
+    build: Build, version: str, date: str
+) -> None:
+    home = build(version, rich=True)
+    prunes(home)
+    finding = next(each for each in home.findings("EXP010") if each.subject.session == COMPACTED)
+    assert facts(finding)["may be pruned from"] == date
+
+
+def test_the_retention_of_the_configuration_counts(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    prunes(home, "sessions: {auto_prune: true, retention_days: 400}\n")
+    finding = next(each for each in home.findings("EXP010") if each.subject.session == COMPACTED)
+    assert facts(finding)["may be pruned from"] == "2027-09-05T09:50:18Z"
+
+
+def test_a_trace_that_pruning_ran_is_enough(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    ran(home)
+    found = home.findings("EXP010")
+    assert {finding.subject.session for finding in found} == {COMPACTED, TWICE}
+    assert all("pruning ran last" in facts(finding)["how pruning is known"] for finding in found)
+
+
+def test_a_trace_does_not_count_against_a_setting(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    ran(home)
+    prunes(home, "sessions: {auto_prune: false}\n")
+    assert home.findings("EXP010") == []
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
+def test_a_default_alone_is_no_finding(build: Build, version: str) -> None:
+    assert build(version, rich=True).findings("EXP010") == []
+
+
+def test_a_session_that_never_ended_is_silent(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    prunes(home)
+    home.sql("UPDATE sessions SET ended_at = NULL, end_reason = NULL")
+    assert home.findings("EXP010") == []
+
+
+def test_a_pinned_session_is_silent(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    prunes(home)
+    home.sql("UPDATE sessions SET pinned = 1")
+    assert home.findings("EXP010") == []
+
+
+def test_a_whole_export_takes_the_risk_away(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    prunes(home)
+    exports = DATA / "exports" / "0.22.2" / "jsonl"
+    assert (
+        home.findings("EXP010", exports=[exports / f"single-C-{COMPACTED}.jsonl", exports / "all.jsonl"])
+        == []
+    )
+
+
+def test_a_partial_export_does_not(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    prunes(home)
+    file = DATA / "exports" / "0.19.0" / "md" / f"{COMPACTED}-compacted-in-place.md"
+    finding = next(
+        each for each in home.findings("EXP010", exports=[file]) if each.subject.session == COMPACTED
+    )
+    assert finding.subject.message_ids == ARCHIVED
