@@ -12,13 +12,16 @@ What the release itself prints goes to the file named by ``HERMES_DRIVER_LOG``.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as datetime_module
+import functools
 import importlib
 import inspect
 import json
 import os
 import signal
 import socket
+import ssl
 import sys
 import time
 import traceback
@@ -79,6 +82,7 @@ def forbid_network() -> None:
     socket.socket = LocalSocket
     socket.create_connection = refuse
     socket.getaddrinfo = refuse
+    ssl.create_default_context = functools.cache(ssl.create_default_context)  # certificates load slowly
 
 
 def stand_in_for_provider() -> None:
@@ -122,21 +126,33 @@ class CommandLine:
 
     def _serve(self, clock: Clock, requests: Any, answers: Any) -> None:
         for line in requests:
-            argv, cwd, output, now = json.loads(line)
-            sys.argv = ["hermes", *argv]
             importlib.import_module("hermes_cli.main")
+            argv, cwd, output, now = json.loads(line)
+            loaded = Path(f"{output}.modules")
             child = os.fork()
             if child == 0:
                 clock.now = now
+                sys.argv = ["hermes", *argv]
                 os.chdir(cwd)
                 with open(output, "wb") as sink:
                     os.dup2(sink.fileno(), 1)
                     os.dup2(sink.fileno(), 2)
-                sys.exit(importlib.import_module("hermes_cli.main").main() or 0)
+                try:
+                    sys.exit(importlib.import_module("hermes_cli.main").main() or 0)
+                finally:
+                    loaded.write_text("\n".join(sys.modules))
             _, status = os.waitpid(child, 0)
+            self._load(loaded.read_text().split("\n") if loaded.exists() else [])
             answers.write(f"{os.waitstatus_to_exitcode(status)}\n")
             answers.flush()
         os._exit(0)
+
+    def _load(self, names: list[str]) -> None:
+        """Have ready what the last command needed, so that the next one need not load it again."""
+        for name in names:
+            if name not in sys.modules:
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
 
 
 class Chat:
@@ -154,7 +170,7 @@ class Chat:
     def open(cls, store: Any, session_id: str, platform: str, resume: bool) -> Chat:
         run_agent = importlib.import_module("run_agent")
         settings = {
-            "base_url": "http://127.0.0.1:9/v1",
+            "base_url": "https://provider.invalid/v1",
             "api_key": "none",
             "provider": "custom",
             "model": "gpt-4o",

@@ -86,6 +86,12 @@ def _tools_and_pictures(home: HermesHome, scene: Scene) -> None:
     home.end(untitled.session_id)
     scene.roles["untitled tools"] = untitled.session_id
 
+    longer = home.chat("20261109_154500_000015")
+    longer.tool_turn("Memory?", "free -h", "2 GB free", "Enough.")
+    longer.tool_turn("And swap?", "swapon", "none", "There is none.")
+    home.end(longer.session_id)
+    scene.roles["untitled tools, two turns"] = longer.session_id
+
     pictures = home.create_session("20261109_160000_000007", "api_server")
     home.append(pictures, "user", [{"type": "text", "text": "What is this?"}, PICTURE])
     home.append(pictures, "assistant", "An empty picture — “nothing” at all. 画像 \U0001f642")
@@ -140,7 +146,10 @@ def _messaging_and_cron(home: HermesHome, scene: Scene) -> None:
     scene.roles["after reset"] = second
 
     cron = home.create_session("cron_backup_20261109_200000", "cron")
+    call = {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}
     home.append(cron, "user", "Run the backup")
+    home.append(cron, "assistant", None, tool_calls=[call])
+    home.append(cron, "tool", "ok", tool_call_id="call_1", tool_name="terminal")
     home.append(cron, "assistant", "Backup done.", finish_reason="stop")
     home.end(cron, "cron_complete")
     scene.roles["cron"] = cron
