@@ -1,8 +1,9 @@
 """Rows that compaction copied under a new time.
 
-In-place compaction of 0.18 to 0.20 archives every live row and writes the kept ones again. A message that did
-not carry its own time gets the moment of the compaction, so a display shows the turn twice: the archived
-original and its copy are two logical messages with one text. An artifact that holds the copy holds that text.
+In-place compaction of 0.18 to 0.20 archives every live row and writes the kept ones again. A message that
+did not carry its own time gets the moment of the compaction, so a display shows the turn twice: the
+archived original and its copy are two logical messages with one text. An artifact that holds the copy
+holds that text.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
+from statemend.store.content import carried_request
 from statemend.store.history import Message, RowState
 
 #: How many rows at the end of a compaction may have no original: the turn that was being asked.
 _FRESH = 8
+#: Rows of one insert that lack a time are stamped a microsecond apart, or all alike. In seconds, with room
+#: for the rounding of floats.
+_STEP = 2e-6
 
 
 def text_key(message: Message) -> Hashable:
@@ -49,19 +54,46 @@ def carried_copies(rows: Sequence[Message]) -> dict[int, int]:
     for place, row in enumerate(rows):
         if not row.summary or not _is_number(row.timestamp):
             continue
-        first = place
-        while first > epoch and rows[first - 1].timestamp == row.timestamp:
+        first, last = place, place + 1
+        while first > epoch and _stamped_with(rows[first - 1], row, place - first + 1):
             first -= 1
-        last = place + 1
-        while last < len(rows) and _is_number(rows[last].timestamp) and rows[last].timestamp <= row.timestamp:
+        while last < len(rows) and _inserted_with(rows[last], row, last - place):
             last += 1
         before = [each for each in rows[epoch:first] if each.state is not RowState.REWOUND]
         pairs = [*zip(rows[first:place], before, strict=False), *_aligned(rows[place + 1 : last], before)]
         for copy, original in pairs:
-            if copy.timestamp == row.timestamp and text_key(copy) == text_key(original):
+            if copy.timestamp != original.timestamp and text_key(copy) == text_key(original):
                 copies[copy.id] = original.id
+        absorbed = _absorbed(row, before, place - first)
+        if absorbed is not None:
+            copies[row.id] = absorbed.id
         epoch = first
     return copies
+
+
+def _absorbed(summary: Message, before: Sequence[Message], head: int) -> Message | None:
+    """The row whose words the summary row carries besides the summary: the one that would have been kept
+    next to the ``head`` rows in front, or one of the kept tail."""
+    words = carried_request(summary.content, summary.display_kind)
+    if not isinstance(words, str):
+        return None
+    near = [*before[head : head + 1], *reversed(before[head + 1 :])]
+    return next((row for row in near if row.role == summary.role and _same_words(row.content, words)), None)
+
+
+def _same_words(content: object, words: str) -> bool:
+    return isinstance(content, str) and content.strip() == words.strip()
+
+
+def _stamped_with(row: Message, summary: Message, distance: int) -> bool:
+    """Whether ``row``, ``distance`` rows away, got its time from the insert that wrote ``summary``."""
+    return _is_number(row.timestamp) and abs(row.timestamp - summary.timestamp) <= _STEP * (distance + 1)
+
+
+def _inserted_with(row: Message, summary: Message, distance: int) -> bool:
+    """Whether ``row``, ``distance`` rows behind, can be of that insert; a row appended later has a later
+    time."""
+    return _is_number(row.timestamp) and row.timestamp <= summary.timestamp + _STEP * (distance + 1)
 
 
 def _aligned(tail: Sequence[Message], before: Sequence[Message]) -> list[tuple[Message, Message]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -10,6 +11,7 @@ import msgspec
 from statemend.evidence.rows import Logical, SessionRows, Tally
 from statemend.formats.artifact import FILTERED, Kind, Section
 from statemend.formats.clock import finite
+from statemend.store.history import RowState
 
 
 class Cause(StrEnum):
@@ -39,76 +41,77 @@ class Missing(msgspec.Struct, frozen=True):
     cause: Cause
 
 
+class Compactions:
+    """The compactions of one session, and which of them an artifact was made after.
+
+    A compaction is known by its summary row. ``newest`` is the highest row id that the artifact holds.
+    """
+
+    def __init__(self, rows: SessionRows, tally: Tally, exported_at: float | None) -> None:
+        self._rows = rows
+        self._held = tally.held
+        self.newest = max(tally.held, default=0)
+        self.exported_at = exported_at
+        self._summaries = [row.id for row in rows.rows if row.summary]
+        self._live = [row.id for row in rows.rows if row.state is RowState.LIVE]
+
+    def was_archived(self, logical: Logical) -> bool:
+        """Whether the message had been archived when the artifact was made: the artifact holds the summary
+        that replaced it or a later row, or says a later time."""
+        boundary = self._next(self._summaries, logical) or self._next(self._live, logical)
+        if not logical.archived or boundary is None:
+            return False
+        time = finite(self._rows.by_id[boundary].timestamp)
+        said = self.exported_at is not None and time is not None and self.exported_at >= time
+        return said or self.newest >= boundary
+
+    def archived_held(self) -> int:
+        """How many messages the artifact shows that had been archived when it was made."""
+        return sum(
+            any(row_id in self._held for row_id in logical.rows) and self.was_archived(logical)
+            for logical in self._rows.logical
+            if logical.archived
+        )
+
+    @staticmethod
+    def _next(row_ids: Sequence[int], logical: Logical) -> int | None:
+        place = bisect_right(row_ids, logical.rows[-1])
+        return row_ids[place] if place < len(row_ids) else None
+
+
 def missing_messages(
-    rows: SessionRows, tally: Tally, places: Sequence[int], section: Section, *, cut: bool
+    rows: SessionRows, tally: Tally, places: Sequence[int], compactions: Compactions, *, cut: bool
 ) -> tuple[Missing, ...]:
     """Each logical message at ``places`` with the reason why it is not in the artifact."""
-    if tally.absent:
-        return tuple(Missing(rows.logical[place].shown, Cause.OTHER_SEGMENT) for place in places)
-    judge = _Judge(rows, tally, section.exported_at, cut=cut)
-    return tuple(Missing(rows.logical[place].shown, judge.cause(rows.logical[place])) for place in places)
+    reads_archive = bool(places) and compactions.archived_held() > 0
 
-
-class _Judge:
-    def __init__(self, rows: SessionRows, tally: Tally, exported_at: float | None, *, cut: bool) -> None:
-        self._rows = rows
-        self._newest = max(tally.held, default=0)
-        self._exported_at = exported_at
-        self._cut = cut
-        self._reads_archive = bool(archived_held(rows, tally, exported_at))
-
-    def cause(self, logical: Logical) -> Cause:
-        first = self._rows.by_id[logical.rows[0]]
-        time = finite(first.timestamp)
-        if self._exported_at is not None and time is not None and time > self._exported_at:
+    def cause(logical: Logical) -> Cause:
+        if tally.absent:
+            return Cause.OTHER_SEGMENT
+        first = rows.by_id[logical.rows[0]]
+        time, exported_at = finite(first.timestamp), compactions.exported_at
+        if exported_at is not None and time is not None and time > exported_at:
             return Cause.LATER
-        if logical.archived and not self._reads_archive:
-            boundary = compaction_after(self._rows, logical)
-            if is_later(self._rows, boundary, self._newest, self._exported_at):
-                return Cause.ARCHIVED
+        if not reads_archive and compactions.was_archived(logical):
+            return Cause.ARCHIVED
         # The end of a file that was cut off is missing, however new it is.
-        return Cause.LATER if first.id > self._newest and not self._cut else Cause.UNKNOWN
+        return Cause.LATER if first.id > compactions.newest and not cut else Cause.UNKNOWN
 
-
-def compaction_after(rows: SessionRows, logical: Logical) -> int | None:
-    """The summary row of the compaction that archived a message; without a summary, the first row after
-    it that is still live."""
-    last = logical.rows[-1]
-    later = [row for row in rows.rows if row.id > last]
-    summary = next((row.id for row in later if row.summary), None)
-    if summary is not None:
-        return summary
-    return next((row.id for row in later if row.state == "live"), None)
-
-
-def is_later(rows: SessionRows, boundary: int | None, newest: int, exported_at: float | None) -> bool:
-    """Whether the artifact was made after the compaction at row ``boundary``: it holds that row or a later
-    one, or says a later time."""
-    if boundary is None:
-        return False
-    time = finite(rows.by_id[boundary].timestamp)
-    return newest >= boundary or (exported_at is not None and time is not None and exported_at >= time)
-
-
-def archived_held(rows: SessionRows, tally: Tally, exported_at: float | None) -> list[int]:
-    """Archived messages that the artifact shows although they were archived already when it was made."""
-    newest = max(tally.held, default=0)
-    return [
-        logical.shown
-        for logical in rows.logical
-        if logical.archived
-        and any(row_id in tally.held for row_id in logical.rows)
-        and is_later(rows, compaction_after(rows, logical), newest, exported_at)
-    ]
+    return tuple(Missing(rows.logical[place].shown, cause(rows.logical[place])) for place in places)
 
 
 def scope_of(
-    rows: SessionRows, tally: Tally, missing: Sequence[Missing], kind: Kind, section: Section
+    rows: SessionRows,
+    tally: Tally,
+    missing: Sequence[Missing],
+    compactions: Compactions,
+    kind: Kind,
+    section: Section,
 ) -> tuple[Scope, str]:
     """The view that the artifact was made from, and how that is known."""
     if tally.absent:
         return Scope.UNKNOWN, "it names this session, and has no segment of it"
-    held = len(archived_held(rows, tally, section.exported_at))
+    held = compactions.archived_held()
     lost = sum(each.cause is Cause.ARCHIVED for each in missing)
     if kind in FILTERED:
         return Scope.PROMPTS, _prompts_reason(held, lost)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from statemend.evidence import lenses, zones
-from statemend.evidence.causes import Cause, Missing, Scope, missing_messages, scope_of
+from statemend.evidence.causes import Cause, Compactions, Missing, Scope, missing_messages, scope_of
 from statemend.evidence.drops import dropped_fields
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.match_markdown import match_markdown
@@ -151,12 +151,15 @@ class _Assessor:
 
     def _page(self, rows: SessionRows, artifact: Artifact, section: Section) -> Tally:
         records = list(html.records(Path(artifact.path), section))
+        known = self._zones.get(artifact.path)
+        if known is not None:
+            tally = match(rows, records, lenses.html(known))
+            if not tally.extra and not tally.changed:
+                return tally
         zone = lenses.page_zone(rows, records, section.clock, self._started.get(rows.session_id))
         if zone.offsets:
-            self._zones.setdefault(artifact.path, zone)
-        else:
-            zone = self._zones.get(artifact.path, zone)
-        return match(rows, records, lenses.html(zone))
+            self._zones[artifact.path] = zone
+        return match(rows, records, lenses.html(zone if zone.offsets else known or zone))
 
 
 def _summarise(
@@ -172,8 +175,9 @@ def _summarise(
         if place not in fidelities and place not in changed and place not in hidden
     ]
     cut = tally.cut or section.damage is not None
-    missing = missing_messages(rows, tally, lost, section, cut=cut)
-    scope, reason = scope_of(rows, tally, missing, artifact.kind, section)
+    compactions = Compactions(rows, tally, section.exported_at)
+    missing = missing_messages(rows, tally, lost, compactions, cut=cut)
+    scope, reason = scope_of(rows, tally, missing, compactions, artifact.kind, section)
     counts = [0, 0, 0, 0]
     for fidelity in fidelities.values():
         counts[fidelity] += 1

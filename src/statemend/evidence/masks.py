@@ -2,7 +2,8 @@
 
 ``--redact`` puts marks where secrets were: ``***``, ``sk-ant...z-AA``, ``[REDACTED …]``,
 ``«redacted:…»``. Nothing in a file says that it was redacted, so a text counts as masked when everything
-around its marks stands in the original, in order, and the marks fill the rest."""
+around its marks stands in the original, in order, and the marks fill the rest.
+"""
 
 from __future__ import annotations
 

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from statemend.evidence.masks import hides
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
+from statemend.formats.clock import trusted_epoch
 from statemend.formats.markdown import Document
 from statemend.formats.markdown_render import (
     PLACEHOLDER,
-    iso,
-    iso_unguarded,
     render_message,
     segment_heading,
 )
@@ -55,7 +54,7 @@ def _renderings(rows: SessionRows, document: Document) -> Iterator[tuple[int, by
         if isinstance(row.content, bytes):
             continue  # Hermes cannot export a blob: it fails on the whole session
         shown = {render_message(row)}
-        if iso(row.timestamp) != iso_unguarded(row.timestamp):
+        if trusted_epoch(row.timestamp) is None:
             shown.add(render_message(row, guarded=False))
         for rendering in shown:
             if quoted and digest is not None:
@@ -101,14 +100,14 @@ def _gap(tally: Tally, rows: SessionRows, renderings: Renderings, gap: bytes, *,
         shown = piece.rstrip()
         whole = [row_id for row_id, text in known if text.rstrip() == shown]
         if whole:
-            tally.take(whole, Fidelity.LOSSY)
+            tally.give(min(whole), Fidelity.LOSSY)
         elif cut_here and (not known or any(text.startswith(shown) for _, text in known)):
             tally.cut = True
             continue
         elif masked := [row_id for row_id, text in known if hides(_text(shown), _text(text.rstrip()))]:
-            tally.take(masked, Fidelity.MASKED)
+            tally.give(min(masked), Fidelity.MASKED)
         elif known:
-            tally.changed.append(min(row_id for row_id, _ in known))
+            tally.changed[min(row_id for row_id, _ in known)] = None
         else:
             tally.extra += 1
         tally.records += 1

@@ -1,8 +1,8 @@
 """Records of an artifact against the rows of a session, by what both show.
 
-Which part of a message a format shows is its *lens*. Through the lens, a record and the row it was written
-from look the same; the lens also says what still agrees when the text was changed or masked. Row ids only
-break ties: compaction, undo and import number rows anew.
+Which part of a message a format shows is its *lens*. Through the lens, a record and the row it was
+written from look the same; the lens also says what still agrees when the text was changed or masked. Row
+ids only break ties: compaction, undo and import number rows anew.
 """
 
 from __future__ import annotations
@@ -43,11 +43,18 @@ def match(rows: SessionRows, records: Iterable[Record], lens: Lens) -> Tally:
     for record in records:
         tally.records += 1
         tally.inactive = tally.inactive or record.active == 0
-        candidates = [by_key[key] for key in lens.record_keys(record) if key in by_key]
-        if not candidates:
-            unknown.append(record)
-        elif not any(tally.take(each, lens.fidelity, record.row_id) for each in candidates):
-            tally.repeated += 1
+        known = False
+        for key in lens.record_keys(record):
+            candidates = by_key.get(key)
+            if candidates is not None:
+                known = True
+                if tally.take(candidates, lens.fidelity, record.row_id):
+                    break
+        else:
+            if known:
+                tally.repeated += 1
+            else:
+                unknown.append(record)
     if unknown:
         _settle(tally, rows, shown, unknown, lens)
     return tally
@@ -64,9 +71,9 @@ def _settle(
         text = lens.record_text(record)
         masked = [row_id for row_id in free if hides(text, lens.row_text(rows.by_id[row_id]))]
         if masked:
-            tally.take(masked[:1], Fidelity.MASKED)
+            tally.give(masked[0], Fidelity.MASKED)
         elif free:
-            tally.changed.append(free[0])
+            tally.changed[free[0]] = None
         else:
             tally.extra += 1
 

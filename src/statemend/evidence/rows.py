@@ -9,7 +9,11 @@ from typing import NamedTuple
 
 from statemend.evidence.carried import carried_copies
 from statemend.store.connection import Store
-from statemend.store.history import Message, RowState, View, display, messages
+from statemend.store.display import fold
+from statemend.store.history import Message, RowState, View, messages
+
+#: Of so many rows that look the same the best is chosen; of more, the first.
+_MOST_WEIGHED = 64
 
 
 class Fidelity(IntEnum):
@@ -43,9 +47,10 @@ class SessionRows:
     def load(cls, store: Store, session_id: str) -> SessionRows:
         """Raises ``StoreUnreadable``."""
         rows = list(messages(store, session_id, View.RAW))
+        states = {row.id: row.state for row in rows}
         logical = [
-            Logical(each.shown.id, each.row_ids, each.state is RowState.ARCHIVED)
-            for each in (display(store, session_id) if rows else ())
+            Logical(shown[0], row_ids, states.get(shown[0]) is RowState.ARCHIVED)
+            for shown, row_ids in (fold(store, session_id) if rows else ())
         ]
         return cls(session_id, rows, logical)
 
@@ -71,7 +76,7 @@ class Tally:
 
     def __init__(self, rows: SessionRows) -> None:
         self.held: dict[int, Fidelity] = {}
-        self.changed: list[int] = []
+        self.changed: dict[int, None] = {}
         self.records = 0
         self.extra = 0
         self.repeated = 0
@@ -81,22 +86,37 @@ class Tally:
         self._rows = rows
         self._last = 0
         self._shown: set[int] = set()
+        self._taken: dict[int, int] = {}
 
     def take(self, candidates: Sequence[int], fidelity: Fidelity, hint: int | None = None) -> bool:
         """Give one of ``candidates`` to the record at hand: the row ``hint`` if it is among them, else
         one whose message has not been seen yet, in the order of the rows. ``False`` when all are
         taken."""
-        free = [row_id for row_id in candidates if row_id not in self.held]
-        if not free:
-            return False
-        chosen = hint if hint in free else (free[0] if len(free) == 1 else min(free, key=self._rank))
-        assert chosen is not None
-        self.held[chosen] = fidelity
-        self._last = chosen
-        place = self._rows.place.get(chosen)
+        chosen = hint if hint in candidates and hint not in self.held else self._next(candidates)
+        if chosen is not None:
+            self.give(chosen, fidelity)
+        return chosen is not None
+
+    def give(self, row_id: int, fidelity: Fidelity) -> None:
+        """The record at hand is this row."""
+        self.held[row_id] = fidelity
+        self._last = row_id
+        place = self._rows.place.get(row_id)
         if place is not None:
             self._shown.add(place)
-        return True
+
+    def _next(self, candidates: Sequence[int]) -> int | None:
+        """The candidate to give out. Taken ones are passed over once, not again for each record."""
+        start = self._taken.get(id(candidates), 0)
+        while start < len(candidates) and candidates[start] in self.held:
+            start += 1
+        if start:
+            self._taken[id(candidates)] = start
+        best: int | None = None
+        for row_id in candidates[start : start + _MOST_WEIGHED]:
+            if row_id not in self.held and (best is None or self._rank(row_id) < self._rank(best)):
+                best = row_id
+        return best
 
     def free(self, candidates: Iterable[int]) -> list[int]:
         """The candidates that no record has been matched with."""

@@ -56,40 +56,42 @@ class _Walk:
             yield from self._visit(root)
 
     def _visit(self, start: Path) -> Iterator[Found | Skipped]:
-        waiting = [start]
+        waiting: list[tuple[str, bool]] = [(str(start), False)]
         while waiting:
-            path = waiting.pop()
+            path, is_link = waiting.pop()
             try:
-                status = path.stat()
+                status = os.stat(path)
+                if is_link and self._leaves(path):
+                    yield Skipped(path, "a symbolic link that leads out of the folders looked at")
+                elif self._is_new(status):
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.extend(_entries(path))
+                    elif stat.S_ISREG(status.st_mode):
+                        yield Found(Path(path), status.st_size)
+                    else:
+                        yield Skipped(path, _special(status.st_mode))
             except OSError as error:
-                yield Skipped(str(path), _why(path, error))
-                continue
-            if self._leaves(path):
-                yield Skipped(str(path), "a symbolic link that leads out of the folders looked at")
-                continue
-            identity = (status.st_dev, status.st_ino)
-            if identity in self._seen:
-                continue
-            self._seen.add(identity)
-            if stat.S_ISDIR(status.st_mode):
-                try:
-                    waiting.extend(sorted((Path(entry) for entry in os.scandir(path)), reverse=True))
-                except OSError as error:
-                    yield Skipped(str(path), _why(path, error))
-            elif stat.S_ISREG(status.st_mode):
-                yield Found(path, status.st_size)
-            else:
-                kind = next((name for test, name in _SPECIAL if test(status.st_mode)), "no regular file")
-                yield Skipped(str(path), kind)
+                broken = is_link and isinstance(error, FileNotFoundError)
+                reason = f"could not be read: {error.strerror or error}"
+                yield Skipped(path, "a symbolic link to nothing" if broken else reason)
 
-    def _leaves(self, path: Path) -> bool:
-        if path in self._roots or not path.is_symlink():
+    def _is_new(self, status: os.stat_result) -> bool:
+        identity = (status.st_dev, status.st_ino)
+        if identity in self._seen:
             return False
+        self._seen.add(identity)
+        return True
+
+    def _leaves(self, path: str) -> bool:
         target = Path(os.path.realpath(path))
         return not any(target.is_relative_to(root) for root in self._inside)
 
 
-def _why(path: Path, error: OSError) -> str:
-    if path.is_symlink() and isinstance(error, FileNotFoundError):
-        return "a symbolic link to nothing"
-    return f"could not be read: {error.strerror or error}"
+def _entries(folder: str) -> list[tuple[str, bool]]:
+    """The entries of a folder, last first, and whether each is a symbolic link."""
+    with os.scandir(folder) as entries:
+        return sorted(((entry.path, entry.is_symlink()) for entry in entries), reverse=True)
+
+
+def _special(mode: int) -> str:
+    return next((name for test, name in _SPECIAL if test(mode)), "no regular file")

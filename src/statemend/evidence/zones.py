@@ -1,14 +1,14 @@
 """The time zone of the machine that wrote an HTML page.
 
-A page shows wall time in whole seconds and never says of which zone. The messages that the page shares with
-the store tell: one offset (two where daylight saving began or ended in between) makes their times agree.
+A page shows wall time in whole seconds and never says of which zone. The messages that the page shares
+with the store tell: one offset (two where daylight saving began or ended in between) makes their times
+agree.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -39,9 +39,7 @@ class Zone(msgspec.Struct, frozen=True):
 def epoch_second(value: Any) -> int | None:
     """A time cell in whole seconds as exports print it: rounded to microseconds, then cut off."""
     number = trusted_epoch(value)
-    if number is None:
-        return None
-    return int(datetime.fromtimestamp(number, tz=UTC).replace(microsecond=0).timestamp())
+    return None if number is None else int(round(number, 6))
 
 
 def solve(shown: Iterable[tuple[Hashable, str | None]], stored: Mapping[Hashable, Sequence[int]]) -> Zone:

@@ -16,13 +16,16 @@ from typing import Any
 from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.formats.clock import epoch_of_iso
 from statemend.formats.files import opened
-from statemend.formats.markdown_document import BOM, KINDS, Document, front_matter
+from statemend.formats.markdown_document import KINDS, Document
 from statemend.formats.markdown_guess import records
 from statemend.formats.markdown_render import EXPORTER, render, render_heading, render_message
 
 __all__ = ["Document", "read", "recognise", "records", "render", "render_heading", "render_message"]
 
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---\r?\nsession_id: ")
+_CLOSING = re.compile(rb"\n---\r?\n")
+_FORMAT = re.compile(rb'\nformat: "(qmd|md)"')
+_EXPORTER = f'\nexporter: "{EXPORTER}"'.encode()
 
 
 def recognise(head: bytes) -> Kind | None:
@@ -30,12 +33,14 @@ def recognise(head: bytes) -> Kind | None:
 
     A file cut inside its front matter is recognised by the fields that are left.
     """
-    if not _OPENING.match(head):
+    opening = _OPENING.match(head)
+    if opening is None:
         return None
-    data = head.removeprefix(BOM).replace(b"\r\n", b"\n")
-    fields, _, complete = front_matter(data)
-    if fields.get("exporter") == EXPORTER or (not complete and "title" in fields):
-        return KINDS.get(str(fields.get("format", "md")))
+    closing = _CLOSING.search(head, opening.end())
+    fields = head[: closing.start() + 1 if closing else len(head)]
+    kind = _FORMAT.search(fields)
+    if _EXPORTER in fields or (closing is None and b"\ntitle: " in fields):
+        return KINDS[kind[1].decode()] if kind else Kind.MARKDOWN
     return None
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from statemend.formats.artifact import Kind
 from statemend.formats.clock import epoch_of_iso
@@ -17,7 +17,7 @@ from statemend.formats.markdown_render import MESSAGES_HEADING, NO_MESSAGES
 
 BOM = b"\xef\xbb\xbf"
 KINDS = {"md": Kind.MARKDOWN, "qmd": Kind.QMD}
-_FIELD = re.compile(r"([a-z_]+): (.*)\Z")
+_CLOSING = b"\n---\n"
 
 
 class Document:
@@ -31,7 +31,7 @@ class Document:
         data = raw.removeprefix(BOM)
         self.crlf = data.startswith(b"---\r\n")
         self.data = data.replace(b"\r\n", b"\n") if self.crlf else data
-        self.fields, end, self.complete_header = front_matter(self.data)
+        self.fields, end = front_matter(self.data)
         self.session_id = str(self.fields.get("session_id") or "")
         self.lineage = _ids(self.fields.get("lineage_session_ids"))
         self.footer: Footer | None = find_footer(self.data)
@@ -109,22 +109,25 @@ class Document:
         return max(end, self.block_start)
 
 
-def front_matter(data: bytes) -> tuple[dict[str, Any], int, bool]:
-    """The fields, the place after the closing line, and whether that line is there."""
+def front_matter(data: bytes) -> tuple[dict[str, Any], int]:
+    """The fields at the start of a file, and the place behind their closing line (the end of a cut file)."""
+    closing = data.find(_CLOSING)
+    lines = data[: closing if closing >= 0 else len(data)].decode("utf-8", "surrogateescape").split("\n")
+    if closing < 0:
+        lines.pop()  # it may be cut
     fields: dict[str, Any] = {}
-    position = data.find(b"\n") + 1
-    while position < len(data):
-        end = data.find(b"\n", position)
-        line = data[position : end if end >= 0 else len(data)].decode("utf-8", "surrogateescape")
-        if end < 0 or line == "---":
-            return fields, (end + 1 if end >= 0 else len(data)), line == "---"
-        position = end + 1
-        if match := _FIELD.match(line):
-            try:
-                fields[match[1]] = json.loads(match[2])
-            except (ValueError, RecursionError):
-                fields[match[1]] = match[2]
-    return fields, len(data), False
+    for line in lines[1:]:
+        key, colon, value = line.partition(": ")
+        if colon:
+            fields[key] = _value(value)
+    return fields, closing + len(_CLOSING) if closing >= 0 else len(data)
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        return text
 
 
 def _ids(value: Any) -> tuple[str, ...]:

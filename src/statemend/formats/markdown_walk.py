@@ -8,7 +8,7 @@ cost is linear in the file."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 #: Two empty lines end every message of the format; a heading follows.
@@ -20,7 +20,7 @@ class Hit(NamedTuple):
 
     start: int
     end: int
-    rows: tuple[int, ...]
+    rows: Sequence[int]
 
 
 class Gap(NamedTuple):
@@ -96,8 +96,9 @@ class Renderings:
         group = self._groups.get(_first_line(text, position))
         return group.matches(text, position) if group is not None else []
 
-    def rows(self, rendering: bytes) -> tuple[int, ...]:
-        return tuple(self._groups[_first_line(rendering, 0)].rows[rendering])
+    def rows(self, rendering: bytes) -> Sequence[int]:
+        """The ids of the rows that render so; the same sequence at every call."""
+        return self._groups[_first_line(rendering, 0)].rows[rendering]
 
     def under(self, heading: bytes) -> Iterator[tuple[int, bytes]]:
         """Every row that has this heading line, with its rendering."""
