@@ -39,11 +39,13 @@ def match_markdown(rows: SessionRows, document: Document) -> Tally:
                 tally.repeated += 1
         else:
             at_cut = document.footer is None and number == len(path.steps) - 1 and path.end == len(text)
-            _gap(tally, rows, renderings, text[step.start : step.end], at_cut=at_cut)
+            _gap(tally, renderings, text[step.start : step.end], at_cut=at_cut)
     if len(document.segments) == 1 and document.declared is not None:
         # A changed message may quote headings; the file says how many messages it really has.
         found = path.hits + len(tally.changed) + sum(f is Fidelity.MASKED for f in tally.held.values())
         tally.extra = min(tally.extra, max(document.declared - found, 0))
+    if document.footer is None and (document.declared is None or tally.records < document.declared):
+        tally.cut = True
     return tally
 
 
@@ -89,7 +91,7 @@ def _starts(text: bytes, session_id: str) -> Iterator[int]:
         place += len(heading)
 
 
-def _gap(tally: Tally, rows: SessionRows, renderings: Renderings, gap: bytes, *, at_cut: bool) -> None:
+def _gap(tally: Tally, renderings: Renderings, gap: bytes, *, at_cut: bool) -> None:
     """What the messages in a gap are: masked, changed, cut off, or none of the store's."""
     pieces = _pieces(gap, renderings)
     for number, piece in enumerate(pieces):

@@ -12,23 +12,15 @@ from statemend.formats.artifact import FILTERED, Artifact, Kind, Record, Section
 from statemend.formats.clock import epoch_if_utc
 from statemend.store.content import is_summary_text
 
-#: A continuation made by rotation begins this close, in seconds, to the start of its session; a session that
-#: was compacted in place is older than the summary it begins with.
-_ROTATION_WINDOW = 120.0
-#: Compaction keeps three messages in front of the first summary and replaces at least one: an export that
-#: shows archived messages too has more than this many before it.
-_KEPT_HEAD = 3
-
 
 class Remains(msgspec.Struct, frozen=True):
-    """One artifact of a session that is gone: what it holds, and whether it proves itself incomplete.
+    """One artifact of a session that is gone: what it holds, and what it says of the whole.
 
-    ``records`` is how many messages it shows, ``declared`` how many it says it holds, ``source_count``
-    how many it says were live. ``first_summary`` is the position of the first compaction summary,
-    ``inactive`` counts records shown as no longer live. ``started_at`` and ``first_message_at`` are epoch
-    seconds; on an HTML page both are wall time of one unknown zone. ``incomplete`` says in one phrase why
-    more was in the session than is in the artifact, and is ``None`` where nothing proves it. ``filtered``
-    tells that it leaves messages out by intent."""
+    ``records`` is how many messages it shows, ``declared`` how many it says it holds, ``source_count`` how
+    many it says were live. ``first_summary`` is the position of the first compaction summary, ``inactive``
+    counts records shown as no longer live. ``started_at`` and ``first_message_at`` are epoch seconds; on an
+    HTML page both are wall time of one unknown zone. ``filtered``: it leaves messages out by intent.
+    """
 
     artifact: str
     kind: Kind
@@ -42,7 +34,6 @@ class Remains(msgspec.Struct, frozen=True):
     inactive: int
     filtered: bool
     damage: str | None
-    incomplete: str | None
 
 
 def remains_of(artifact: Artifact, section: Section, session_id: str) -> Remains:
@@ -50,17 +41,15 @@ def remains_of(artifact: Artifact, section: Section, session_id: str) -> Remains
     count = inactive = 0
     first_summary: int | None = None
     first_message_at: float | None = None
-    summary_at: float | None = None
     for record in _records(artifact, section, session_id):
         time = record.timestamp if record.clock is None else epoch_if_utc(record.clock)
         if count == 0:
             first_message_at = time
         if first_summary is None and (record.summary or is_summary_text(record.content)):
-            first_summary, summary_at = count, time
+            first_summary = count
         inactive += record.active == 0
         count += 1
     started_at = section.started_at if section.clock is None else epoch_if_utc(section.clock)
-    live_only = inactive == 0 and len(section.lineage) <= 1 and not _is_display(section)
     return Remains(
         artifact=artifact.path,
         kind=artifact.kind,
@@ -74,7 +63,6 @@ def remains_of(artifact: Artifact, section: Section, session_id: str) -> Remains
         inactive=inactive,
         filtered=artifact.kind in FILTERED,
         damage=section.damage or artifact.damage,
-        incomplete=_incomplete(first_summary, summary_at, started_at) if live_only else None,
     )
 
 
@@ -87,19 +75,3 @@ def _records(artifact: Artifact, section: Section, session_id: str) -> Iterator[
     if artifact.kind is Kind.JSONL:
         return jsonl.records(path, section)
     return prompts.records(path, section)
-
-
-def _is_display(section: Section) -> bool:
-    declared, source = section.declared, section.source_count
-    return declared is not None and source is not None and declared > source
-
-
-def _incomplete(first_summary: int | None, summary_at: float | None, started_at: float | None) -> str | None:
-    """Why the turns that a summary replaced are not in the artifact, if that is certain."""
-    if first_summary is None or summary_at is None or started_at is None:
-        return None
-    if first_summary > _KEPT_HEAD or summary_at - started_at <= _ROTATION_WINDOW:
-        return None
-    if first_summary == 0:
-        return "it begins with a compaction summary although the session is older"
-    return f"only {first_summary} messages stand before its compaction summary, as many as compaction keeps"
