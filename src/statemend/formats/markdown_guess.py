@@ -16,9 +16,11 @@ from statemend.formats.artifact import Record, Section
 from statemend.formats.clock import epoch_of_iso
 from statemend.formats.markdown_document import Document
 from statemend.formats.markdown_render import segment_heading
+from statemend.store.content import is_summary_text
 
+_TIME = r"\d{4}-\d\d-\d\dT[\d:.]+Z"
 _LIKELY_HEADING = re.compile(
-    r"### (?P<label>Tool — [^\n]+?|[A-Z][^\s]*)(?: — (?P<time>\d{4}-\d\d-\d\dT[\d:.]+Z))?\Z"
+    rf"### (?P<label>[A-Z]\S*|Tool — (?!{_TIME}\Z)[^\n]+?)(?: — (?P<time>{_TIME}))?\Z"
 )
 _TOOL_CALLS = "\n\n## Tool calls\n\n```json\n"
 
@@ -89,6 +91,7 @@ def _record(position: int, chunk: str) -> Record | None:
         timestamp=epoch_of_iso(match["time"]),
         tool_calls=tool_calls,
         tool_name=name or None,
+        summary=is_summary_text(text.strip()),
     )
 
 
