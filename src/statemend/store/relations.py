@@ -68,7 +68,8 @@ def _weigh_candidate(
     if early is None:
         return Relation.CONTINUATION, (ended, "the times of the two cannot be compared")
     if early <= _RACE:
-        return Relation.CONTINUATION, (ended, f"started {-early:.0f} s after that")
+        side = "before" if early > 0 else "after"
+        return Relation.CONTINUATION, (ended, f"started {abs(early):.0f} s {side} that")
     before = f"started {early:.0f} s before the parent ended, without a summary"
     if era < Era.V18:
         return Relation.DELEGATE, (before, "delegates had no marker before 0.17")
@@ -80,17 +81,17 @@ def _weigh_candidate(
 def _weigh_unmarked(parent: Node, child: Node, opening: Opening) -> tuple[Relation, tuple[str, ...]]:
     """An unmarked child of a parent that was not ended by compression."""
     early = seconds_early(parent, child)
-    after = early is not None and early <= 0
-    if parent.end_reason == "branched" and after:
+    if parent.end_reason == "branched" and early is not None and early <= 0:
         return Relation.BRANCH, ("the parent ended as branched before it started",)
     if parent.end_reason in _RESET_REASONS and child.session_key and child.session_key == parent.session_key:
         return Relation.RESET, (f"the parent ended by {parent.end_reason}", "the same session key")
-    ended = (
-        "the parent never ended" if parent.end_reason is None else f"the parent ended by {parent.end_reason}"
-    )
+    ended = "the parent never ended"
+    if parent.end_reason is not None:
+        when = "" if early is None else " after it started" if early > 0 else " before it started"
+        ended = f"the parent ended by {parent.end_reason}{when}"
     if opening(child.id):
         return Relation.CONTINUATION, (_SUMMARY, ended)
-    return Relation.UNKNOWN, ("no marker", ended if after else f"{ended}, after it started")
+    return Relation.UNKNOWN, ("no marker", ended)
 
 
 def seconds_early(parent: Node, child: Node) -> float | None:
