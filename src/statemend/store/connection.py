@@ -247,6 +247,8 @@ def _prepare(connection: apsw.Connection) -> Schema:
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)  # those of the file; TEMP views stay enabled
+    # Otherwise a partial index makes SQLite plan a keyed query anew for each value bound to it.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, _LONGEST_CELL)
     connection.pragma("cell_size_check", True)
     connection.pragma("cache_size", -_CACHE_KIB)
