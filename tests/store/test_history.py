@@ -137,6 +137,16 @@ def test_an_unset_row_shows_where_hermes_heals_it(
         assert next(history.messages(store, "s", View.RAW)).state is RowState.UNSET
 
 
+def test_an_unset_copy_is_shown_before_an_archived_one(rows: MakeRows) -> None:
+    made = rows("0.15.2")
+    made.run(
+        "ALTER TABLE messages ADD COLUMN active INTEGER", "ALTER TABLE messages ADD COLUMN compacted INTEGER"
+    )
+    made.message("s", "x", finish_reason="unset").message("s", "x", finish_reason="archived", **ARCHIVED)
+    with made.opened() as store:
+        assert [message.finish_reason for message in history.messages(store, "s", View.DISPLAY)] == ["unset"]
+
+
 @pytest.mark.parametrize("release", WITH_ARCHIVE)
 def test_a_copied_tail_is_shown_once_where_it_first_stood(rows: MakeRows, release: str) -> None:
     made = rows(release).message("s", "question", at=5.0, **ARCHIVED)
@@ -159,21 +169,24 @@ def test_the_same_text_said_anew_is_another_message(rows: MakeRows, other: dict[
 
 
 @pytest.mark.parametrize(
-    ("calls", "count"),
+    ("calls", "later", "count"),
     [
-        ([{"id": "a"}, {"call_id": "b|item"}], 1),
-        ([{"id": " a "}, {"id": "b"}], 1),
-        ([{"id": "a"}, {"function": {}}], 2),
-        ([{"id": "a"}, "b"], 2),
-        ([], 2),
+        ([{"id": "a", "arguments": "long"}, {"id": "b"}], [{"id": "a", "arguments": "…"}, {"id": "b"}], 1),
+        ([{"call_id": "a|item", "id": "x"}], [{"call_id": "a", "id": "y"}], 1),
+        ([{"id": " a "}], [{"call_id": " ", "id": "a"}], 1),
+        ([{"id": "a"}], [{"id": "b"}], 2),
+        ([{"id": "a"}, {"id": "b"}], [{"id": "b"}, {"id": "a"}], 2),
+        ([{"id": "a"}, {}], [{"id": "a"}, {}], 2),
+        ([{"id": "a"}, "b"], [{"id": "a"}, "b"], 2),
+        ([{"id": 5}], [{"id": 5}], 2),
+        ([], [], 2),
     ],
 )
 def test_calls_with_ids_are_one_message_whatever_their_arguments(
-    rows: MakeRows, calls: list[Any], count: int
+    rows: MakeRows, calls: list[Any], later: list[Any], count: int
 ) -> None:
-    shortened = [{**call, "arguments": "…"} if isinstance(call, dict) else call for call in calls]
     made = rows("0.19.0").message("s", "long", role="assistant", tool_calls=json.dumps(calls), **ARCHIVED)
-    made.message("s", "short", role="assistant", tool_calls=json.dumps(shortened))
+    made.message("s", "short", role="assistant", tool_calls=json.dumps(later))
     with made.opened() as store:
         assert len(folded(store)) == count
 

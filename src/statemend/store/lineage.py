@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from statemend.store import succession
 from statemend.store.family import Activity, Deletion, Edge, Node, Relation, load_nodes, opens_with_summary
 from statemend.store.relations import is_candidate, relate
 from statemend.store.schema import Era
+from statemend.store.succession import Succession, deletion, oldest_first
 
 if TYPE_CHECKING:
     from statemend.store.connection import Store
@@ -37,6 +37,7 @@ class Graph:
                 self._children.setdefault(node.parent_id, []).append(node)
         self._openings: dict[str, bool] = {}
         self._edges: dict[str, Edge] = {}
+        self._successions: dict[Era, Succession] = {}
 
     @classmethod
     def load(cls, store: Store) -> Graph:
@@ -52,7 +53,7 @@ class Graph:
 
     def children(self, session_id: str) -> tuple[Node, ...]:
         """The sessions whose rows name this one as parent, oldest first. The parent may have no row."""
-        return tuple(succession.oldest_first(self._rows(session_id)))
+        return tuple(oldest_first(self._rows(session_id)))
 
     def edge(self, child_id: str) -> Edge | None:
         """The link of a session to its parent; ``None`` for one without a parent and for an unknown one."""
@@ -92,17 +93,17 @@ class Graph:
 
     def resume_tip(self, session_id: str, era: Era) -> str:
         """The session that a release of ``era`` resumes instead of this one (``get_compression_tip``)."""
-        return succession.resume_tip(self._nodes, self._rows, session_id, era)
+        return self._succession(era).resume_tip(session_id)
 
     def export_chain(self, session_id: str, era: Era) -> tuple[str, ...] | None:
         """The sessions that a release of ``era`` exports as one conversation (``get_compression_lineage``),
         oldest first; ``None`` before 0.18, which could not.
         """
-        return succession.export_chain(self._nodes, self._rows, session_id, era)
+        return self._succession(era).export_chain(session_id)
 
     def deletion(self, session_id: str, era: Era) -> Deletion:
         """What ``delete_session`` of a release of ``era`` takes with this session, and whom it detaches."""
-        return succession.deletion(self._nodes, self._rows, session_id, era)
+        return deletion(self._nodes, self._rows, session_id, era)
 
     def family(self, session_id: str) -> tuple[str, ...]:
         """Every session connected with this one through parent links, itself included, sorted by id."""
@@ -126,6 +127,11 @@ class Graph:
 
     def _rows(self, session_id: str) -> list[Node]:
         return self._children.get(session_id, [])
+
+    def _succession(self, era: Era) -> Succession:
+        if era not in self._successions:
+            self._successions[era] = Succession(self._nodes, self._rows, era)
+        return self._successions[era]
 
     def _is_continuation(self, child_id: str) -> bool:
         edge = self.edge(child_id)

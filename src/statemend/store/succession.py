@@ -7,6 +7,7 @@ here as each release applies them, over the same nodes, so that their answers ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from statemend.store.family import Deletion, Node, last_active
@@ -20,48 +21,85 @@ Children = Callable[[str], Sequence[Node]]
 _HOPS = {Era.V13: 100, Era.V16: 100, Era.V18: 100, Era.V20: 100, Era.V22: 1000}
 
 
-def resume_tip(nodes: Nodes, children: Children, session_id: str, era: Era) -> str:
-    """The session that ``get_compression_tip`` of the era returns; the session itself where nothing
-    continues it.
-    """
-    current = session_id
-    seen = {current}
-    for _ in range(_HOPS[era]):
-        parent = nodes.get(current)
-        step = None if parent is None or not parent.compressed else _next_tip(parent, children(current), era)
-        if step is None or (era >= Era.V18 and step.id in seen):
-            return current
-        current = step.id
-        seen.add(current)
-    return current
+class Succession:
+    """Where one era goes from each session. Each step is found once."""
 
+    def __init__(self, nodes: Nodes, children: Children, era: Era) -> None:
+        self._nodes = nodes
+        self._children = children
+        self._era = era
+        self._resumed = cache(self._find_resumed)
+        self._exported = cache(self._find_exported)
+        self._continued = cache(self._find_continued)
 
-def export_chain(nodes: Nodes, children: Children, session_id: str, era: Era) -> tuple[str, ...] | None:
-    """The sessions that ``get_compression_lineage`` of the era returns, oldest first; ``None`` before 0.18,
-    which had no such export. 0.18 itself would not end on a cycle; the answer is that of 0.19.
-    """
-    if era < Era.V18:
+    def resume_tip(self, session_id: str) -> str:
+        """The session that ``get_compression_tip`` returns; the session itself where nothing continues it."""
+        current = session_id
+        seen = {current}
+        for _ in range(_HOPS[self._era]):
+            following = self._resumed(current)
+            if following is None or (self._era >= Era.V18 and following in seen):
+                return current
+            current = following
+            seen.add(current)
+        return current
+
+    def export_chain(self, session_id: str) -> tuple[str, ...] | None:
+        """The sessions that ``get_compression_lineage`` returns, oldest first; ``None`` before 0.18, which
+        had no such export. 0.18 itself would not end on a cycle; the answer is that of 0.19.
+        """
+        if self._era < Era.V18:
+            return None
+        node = self._nodes.get(session_id)
+        if node is None or _is_fork(node, self._era):
+            return (session_id,)
+        root = session_id
+        ancestors = {root}
+        while (previous := self._continued(root)) is not None and previous not in ancestors:
+            root = previous
+            ancestors.add(root)
+        chain = {root: None}
+        current = root
+        while (following := self._exported(current)) is not None and following not in chain:
+            current = following
+            chain[current] = None
+        return tuple(chain) if session_id in chain else (session_id,)
+
+    def _find_resumed(self, session_id: str) -> str | None:
+        """The child that resume goes on with."""
+        parent = self._nodes.get(session_id)
+        if parent is None or not parent.compressed:
+            return None
+        if self._era < Era.V18:
+            later = [child for child in self._children(session_id) if _starts_after(child, parent)]
+            newest = max(later, key=lambda child: sqlite_order(child.started_at), default=None)
+        else:
+            candidates = [
+                child
+                for child in self._children(session_id)
+                if not child.marked
+                and child.source != "tool"
+                and (self._era < Era.V22 or child.reset_from is None)
+            ]
+            newest = max(candidates, key=lambda child: _preference(child, self._era), default=None)
+        return None if newest is None else newest.id
+
+    def _find_exported(self, session_id: str) -> str | None:
+        """The child that export goes on with: the oldest that it takes for a segment."""
+        if not self._nodes[session_id].compressed:
+            return None
+        for child in oldest_first(self._children(session_id)):
+            if not _is_fork(child, self._era, resets=self._era >= Era.V22):
+                return child.id
         return None
-    node = nodes.get(session_id)
-    if node is None or _is_fork(node, era):
-        return (session_id,)
-    root = node
-    ancestors = {root.id}
-    while _is_segment(nodes, root, era):
-        parent = nodes[root.parent_id or ""]
-        if parent.id in ancestors:
-            break
-        root = parent
-        ancestors.add(root.id)
-    chain = [root.id]
-    while nodes[chain[-1]].compressed:
-        eldest = next(
-            (child for child in oldest_first(children(chain[-1])) if _follows(nodes, child, era)), None
-        )
-        if eldest is None or eldest.id in chain:
-            break
-        chain.append(eldest.id)
-    return tuple(chain) if session_id in chain else (session_id,)
+
+    def _find_continued(self, session_id: str) -> str | None:
+        """The parent that export goes back to."""
+        node = self._nodes[session_id]
+        parent = self._nodes.get(node.parent_id or "")
+        if parent is None or not parent.compressed or _is_fork(node, self._era, resets=self._era >= Era.V22):
+            return None
+        return parent.id
 
 
 def deletion(nodes: Nodes, children: Children, session_id: str, era: Era) -> Deletion:
@@ -90,19 +128,6 @@ def oldest_first(siblings: Sequence[Node]) -> list[Node]:
     return sorted(siblings, key=lambda node: sqlite_order(node.started_at))
 
 
-def _next_tip(parent: Node, siblings: Sequence[Node], era: Era) -> Node | None:
-    """The child that the era's resume would go on with."""
-    if era < Era.V18:
-        later = [child for child in siblings if _starts_after(child, parent)]
-        return max(later, key=lambda child: sqlite_order(child.started_at), default=None)
-    candidates = [
-        child
-        for child in siblings
-        if not child.marked and child.source != "tool" and (era < Era.V22 or child.reset_from is None)
-    ]
-    return max(candidates, key=lambda child: _preference(child, era), default=None)
-
-
 def _starts_after(child: Node, parent: Node) -> bool:
     if child.started_at is None or parent.ended_at is None:
         return False
@@ -125,14 +150,3 @@ def _is_fork(node: Node, era: Era, *, resets: bool = False) -> bool:
     if node.parent_id:
         return node.parent_id in markers
     return any(marker is not None for marker in markers)
-
-
-def _is_segment(nodes: Nodes, node: Node, era: Era) -> bool:
-    """Whether the era's export goes on from the session to its parent."""
-    parent = nodes.get(node.parent_id or "")
-    return parent is not None and parent.compressed and not _is_fork(node, era, resets=era >= Era.V22)
-
-
-def _follows(nodes: Nodes, child: Node, era: Era) -> bool:
-    """Whether the era's export goes on from a compressed session to this child of it."""
-    return not _is_fork(child, era) if era < Era.V20 else _is_segment(nodes, child, era)
