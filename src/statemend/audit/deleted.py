@@ -108,9 +108,15 @@ def witnesses(context: Context, session: SessionCoverage) -> Iterator[Witness]:
         yield _witness(artifact, section, session.session_id, remains)
 
 
+def is_from_before(witness: Witness) -> bool:
+    """Whether an artifact shows the session as it was before any compaction. One of the user's prompts cannot
+    tell: a summary may stand in the assistant's name."""
+    return witness.remains.first_summary is None and not witness.remains.filtered
+
+
 def joins(before: Witness, after: Witness) -> bool:
     """Whether an artifact from before the compaction reaches as far as one from after it begins."""
-    return before.remains.first_summary is None and not before.seam.isdisjoint(after.seam)
+    return not before.seam.isdisjoint(after.seam)
 
 
 class End(NamedTuple):

@@ -201,7 +201,7 @@ def match(context: Context, dead: Node, root: CutRoot, links: Mapping[tuple[str,
     if peer is None or dead.id == root.id:
         return None
     source, user_id, session_key, title, ended_at = peer
-    if not is_time(ended_at) or root.summary_at < ended_at - HANDOFF_WINDOW:
+    if not is_time(ended_at) or root.started_at < ended_at - HANDOFF_WINDOW:
         return None
     if root.source not in (source, "unknown"):
         return None

@@ -225,6 +225,16 @@ def test_an_export_that_reaches_from_before_the_compaction_is_silent(build: Buil
     assert home.findings("EXP002") == []
 
 
+def test_an_export_of_prompts_does_not_stand_for_the_time_before(build: Build) -> None:
+    home = build()
+    exported(home, *after())
+    prompt = {"session_id": "gone", "index": 1, "created_at": "2026-09-21T14:30:00Z", "role": "user"}
+    home.file("session-exports/p.jsonl", json.dumps({**prompt, "text": "and then?", "message_id": 11}) + "\n")
+    (finding,) = home.findings("EXP002")
+    assert finding.verdict is Verdict.FAULT
+    assert facts(finding)["artifacts of this session"] == 2
+
+
 def test_an_export_that_ends_long_before_the_compaction_leaves_it_undecidable(build: Build) -> None:
     home = build()
     exported(home, *after())

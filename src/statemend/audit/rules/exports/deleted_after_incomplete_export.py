@@ -43,6 +43,7 @@ from statemend.audit.deleted import (
     End,
     Witness,
     compression_ends,
+    is_from_before,
     joins,
     rotated,
     witnesses,
@@ -65,7 +66,7 @@ def check(context: Context) -> Iterator[Finding]:
         if not partial or any(witness.whole for witness in everything):
             continue
         best = max(transcripts or partial, key=lambda witness: (witness.inside, witness.remains.records))
-        earlier = [witness for witness in everything if witness.remains.first_summary is None]
+        earlier = [witness for witness in everything if is_from_before(witness)]
         if any(joins(witness, best) for witness in earlier):
             continue
         if ends is None:
