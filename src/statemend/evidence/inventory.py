@@ -82,7 +82,7 @@ def take(home: Home, extra: Sequence[Path] = (), progress: Progress | None = Non
     folders = [root / name for name in _FOLDERS if (root / name).is_dir()]
     shelves: dict[str, list[Artifact]] = {"artifacts": [], "logs": [], "manifests": []}
     skipped: list[Skipped] = []
-    for number, found in enumerate(walk([*folders, *extra]), start=1):
+    for number, found in enumerate(walk([*folders, *extra], [root, *extra]), start=1):
         if progress is not None:
             progress(f"looking at file {number} beside the store")
         if isinstance(found, Skipped):
@@ -126,10 +126,10 @@ def _look(found: Found) -> Artifact | Skipped:
         if kind is Kind.UNCLASSIFIED:
             return Skipped(path, _unknown(head))
         if kind in _WHOLE and found.size > _LARGEST_WHOLE:
-            return Skipped(path, f"too large to be read ({found.size:,} bytes)")
+            return Skipped(path, f"too large to be read ({found.size:,} bytes)", unread=True)
         return formats.read(found.path)
     except Undetermined as error:
-        return Skipped(path, str(error).removeprefix(f"{path}: "))
+        return Skipped(path, str(error).removeprefix(f"{path}: "), unread=True)
 
 
 def _unknown(head: bytes) -> str:

@@ -20,10 +20,12 @@ _SPECIAL = (
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A path that was not read, and why."""
+    """A path that was not read, and why. ``unread`` is true when it may hold what is looked for and could
+    not be read, false when it is none of the things looked for."""
 
     path: str
     reason: str
+    unread: bool = False
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -33,47 +35,58 @@ class Found(msgspec.Struct, frozen=True):
     size: int
 
 
-def walk(roots: Sequence[Path]) -> Iterator[Found | Skipped]:
+def walk(roots: Sequence[Path], inside: Sequence[Path]) -> Iterator[Found | Skipped]:
     """Every regular file below ``roots`` (folders or files), in the order of their names.
 
-    A symbolic link is followed only to something that lies in one of the roots. A file or folder that can be
-    reached by two ways is taken once. Raises ``UsageError`` for a root that does not exist.
+    A symbolic link is followed only to something that lies in one of the folders or files ``inside``. A file or
+    folder that can be reached by two ways is taken once. Raises ``UsageError`` for a root that does not exist.
     """
     for root in roots:
         if not root.exists():
             raise UsageError(f"{root}: no such file or folder")
-    yield from _Walk(roots).run()
+    yield from _Walk(roots, inside).run()
 
 
 class _Walk:
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: Sequence[Path], inside: Sequence[Path]) -> None:
         self._roots = roots
-        self._inside = [Path(os.path.realpath(root)) for root in roots]
+        self._inside = [Path(os.path.realpath(each)) for each in inside]
         self._seen: set[tuple[int, int]] = set()
+        self._links: list[str] = []
 
     def run(self) -> Iterator[Found | Skipped]:
         for root in self._roots:
-            yield from self._visit(root)
+            yield from self._visit(str(root), root.is_symlink())
+        # What a link leads to is named by its own path where it has one below a root.
+        while self._links:
+            yield from self._visit(self._links.pop(0), True)
 
-    def _visit(self, start: Path) -> Iterator[Found | Skipped]:
-        waiting: list[tuple[str, bool]] = [(str(start), False)]
+    def _visit(self, start: str, is_link: bool) -> Iterator[Found | Skipped]:
+        waiting = [start]
         while waiting:
-            path, is_link = waiting.pop()
+            path = waiting.pop()
             try:
                 status = os.stat(path)
-                if is_link and self._leaves(path):
+                if is_link and path == start and self._leaves(path):
                     yield Skipped(path, "a symbolic link that leads out of the folders looked at")
                 elif self._is_new(status):
                     if stat.S_ISDIR(status.st_mode):
-                        waiting.extend(_entries(path))
+                        waiting.extend(self._entries(path))
                     elif stat.S_ISREG(status.st_mode):
                         yield Found(Path(path), status.st_size)
                     else:
                         yield Skipped(path, _special(status.st_mode))
             except OSError as error:
-                broken = is_link and isinstance(error, FileNotFoundError)
+                broken = is_link and path == start and isinstance(error, FileNotFoundError)
                 reason = f"could not be read: {error.strerror or error}"
-                yield Skipped(path, "a symbolic link to nothing" if broken else reason)
+                yield Skipped(path, "a symbolic link to nothing" if broken else reason, unread=not broken)
+
+    def _entries(self, folder: str) -> list[str]:
+        """The entries of a folder that are no links, last first. Links are kept for later."""
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+        self._links.extend(entry.path for entry in reversed(entries) if entry.is_symlink())
+        return [entry.path for entry in entries if not entry.is_symlink()]
 
     def _is_new(self, status: os.stat_result) -> bool:
         identity = (status.st_dev, status.st_ino)
@@ -85,12 +98,6 @@ class _Walk:
     def _leaves(self, path: str) -> bool:
         target = Path(os.path.realpath(path))
         return not any(target.is_relative_to(root) for root in self._inside)
-
-
-def _entries(folder: str) -> list[tuple[str, bool]]:
-    """The entries of a folder, last first, and whether each is a symbolic link."""
-    with os.scandir(folder) as entries:
-        return sorted(((entry.path, entry.is_symlink()) for entry in entries), reverse=True)
 
 
 def _special(mode: int) -> str:

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from tests.formats.corpus import EXPORTS, READABLE, VERSIONS, files
+
+from statemend.errors import UsageError
+from statemend.evidence.inventory import Home, Inventory, find_home, take
+from statemend.formats.artifact import Kind
+
+LOG_LINE = "2026-08-01 09:00:00,123 WARNING [s1] hermes_state: Session DB append_message failed: x\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with one export of each kind."""
+    root = tmp_path / "home"
+    exports = root / "session-exports"
+    exports.mkdir(parents=True)
+    (root / "sessions" / "saved").mkdir(parents=True)
+    (root / "logs").mkdir()
+    shutil.copyfile(EXPORTS / "0.19.0" / "state.db", root / "state.db")
+    for pattern in ("md/2*_100000*.md", "md/manifest.jsonl", "qmd/2*_100000*.qmd", "jsonl/all.jsonl"):
+        shutil.copy(files("0.19.0", pattern)[0], exports)
+    shutil.copy(files("0.19.0", "html/all.html")[0], root / "sessions" / "saved" / "page.html")
+    shutil.copy(files("0.19.0", "only-user-prompts/all.jsonl")[0], exports / "prompts.txt")
+    (root / "logs" / "agent.log").write_text(LOG_LINE)
+    return find_home(root)
+
+
+def names(inventory: Inventory) -> dict[str, Kind]:
+    return {Path(each.path).name: each.kind for each in inventory.artifacts}
+
+
+def reasons(inventory: Inventory) -> dict[str, str]:
+    return {Path(each.path).name: each.reason for each in inventory.skipped}
+
+
+def test_finds_a_home_by_its_folder_or_its_store(home: Home) -> None:
+    assert find_home(Path(home.store)) == home
+    assert find_home(Path(home.root)) == home
+
+
+def test_a_folder_without_a_store_is_no_home(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no state\.db in this folder"):
+        find_home(tmp_path)
+
+
+def test_a_path_that_does_not_exist_is_no_home(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file or folder"):
+        find_home(tmp_path / "nothing")
+
+
+def test_tells_every_kind_by_its_content(home: Home) -> None:
+    inventory = take(home)
+    assert names(inventory) == {
+        "20260801_100000_cccccc-tools.md": Kind.MARKDOWN,
+        "20260801_100000_cccccc-tools.qmd": Kind.QMD,
+        "all.jsonl": Kind.JSONL,
+        "prompts.txt": Kind.PROMPTS_JSONL,
+        "page.html": Kind.HTML,
+    }
+    assert [Path(each.path).name for each in inventory.logs] == ["agent.log"]
+    assert [Path(each.path).name for each in inventory.manifests] == ["manifest.jsonl"]
+    assert inventory.skipped == ()
+    assert inventory.home == home
+
+
+def test_a_name_decides_nothing(home: Home) -> None:
+    exports = Path(home.root) / "session-exports"
+    (exports / "all.jsonl").rename(exports / "all.html")
+    assert names(take(home))["all.html"] is Kind.JSONL
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_reads_every_real_export_without_damage(version: str, tmp_path: Path) -> None:
+    shutil.copyfile(EXPORTS / version / "state.db", tmp_path / "state.db")
+    inventory = take(find_home(tmp_path), [EXPORTS / version])
+    kinds = {each.kind for each in inventory.artifacts}
+    expected = {Kind.JSONL, Kind.HTML, Kind.MARKDOWN, Kind.QMD, Kind.PROMPTS_JSONL, Kind.PROMPTS_MARKDOWN}
+    assert kinds - {Kind.EMPTY} == (expected if version in READABLE else {Kind.JSONL})
+    assert [each.path for each in inventory.artifacts if each.damage] == []
+    skipped = reasons(inventory)
+    assert skipped["ids.json"] == "no kind of export, transcript or log that is known here"
+    assert skipped["state.db"] == "a database, not an export"
+
+
+def test_counts_a_logical_export_for_each_segment(home: Home) -> None:
+    extra = files("0.19.0", "md-logical/2*.md")
+    by_session = take(home, extra).by_session()
+    tip, root = "20260801_133000_222222", "20260801_130000_111111"
+    for session_id in (tip, root):
+        paths = [artifact.path for artifact, _ in by_session[session_id]]
+        assert paths.count(str(extra[0])) == 1
+    assert all(
+        section.session_id == tip
+        for artifact, section in by_session[root]
+        if artifact.path in map(str, extra)
+    )
+
+
+def test_takes_each_file_once(home: Home) -> None:
+    exports = Path(home.root) / "session-exports"
+    os.link(exports / "all.jsonl", exports / "again.jsonl")
+    (exports / "link.jsonl").symlink_to(exports / "all.jsonl")
+    (exports / "loop").symlink_to(exports, target_is_directory=True)
+    inventory = take(home, [exports, exports / "all.jsonl", Path(home.root)])
+    jsonl = [each for each in inventory.artifacts if each.kind is Kind.JSONL]
+    assert len(jsonl) == 1
+    assert len(inventory.artifacts) == 5
+
+
+def test_the_audited_store_is_no_artifact(home: Home) -> None:
+    for suffix in ("-wal", "-shm", "-journal"):
+        Path(home.store + suffix).write_bytes(b"\0" * 64)
+    shutil.copyfile(home.store, Path(home.root) / "state.db.bak")
+    skipped = reasons(take(home, [Path(home.root)]))
+    assert skipped == {"state.db.bak": "a database, not an export"}
+
+
+def test_leaves_no_folder_by_a_link(home: Home, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    shutil.copy(files("0.19.0", "jsonl/single-C2*.jsonl")[0], outside / "secret.jsonl")
+    exports = Path(home.root) / "session-exports"
+    (exports / "folder").symlink_to(outside, target_is_directory=True)
+    (exports / "file.jsonl").symlink_to(outside / "secret.jsonl")
+    (exports / "broken").symlink_to(tmp_path / "nothing")
+    inventory = take(home)
+    leads_out = "a symbolic link that leads out of the folders looked at"
+    assert reasons(inventory) == {
+        "folder": leads_out,
+        "file.jsonl": leads_out,
+        "broken": "a symbolic link to nothing",
+    }
+    assert "secret.jsonl" in names(take(home, [outside]))
+
+
+def test_a_folder_of_the_home_may_lie_elsewhere_in_it_and_not_outside(home: Home, tmp_path: Path) -> None:
+    exports = Path(home.root) / "session-exports"
+    exports.rename(Path(home.root) / "moved")
+    exports.symlink_to(Path(home.root) / "moved")
+    assert "all.jsonl" in names(take(home))
+    exports.unlink()
+    (Path(home.root) / "moved").rename(tmp_path / "outside")
+    exports.symlink_to(tmp_path / "outside")
+    assert reasons(take(home)) == {
+        "session-exports": "a symbolic link that leads out of the folders looked at"
+    }
+    assert "all.jsonl" in names(take(home, [exports]))
+
+
+def test_never_waits_for_what_is_no_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    exports = Path(home.root) / "session-exports"
+    os.mkfifo(exports / "pipe")
+    listening = socket.socket(socket.AF_UNIX)
+    monkeypatch.chdir(exports)
+    listening.bind("socket")
+    try:
+        skipped = reasons(take(home))
+    finally:
+        listening.close()
+    assert skipped == {"pipe": "a named pipe", "socket": "a socket"}
+
+
+def test_says_why_a_file_is_none(home: Home) -> None:
+    exports = Path(home.root) / "session-exports"
+    (exports / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    (exports / "notes.md").write_text("# Notes\n")
+    (exports / "failed.jsonl").write_bytes(b"")
+    inventory = take(home)
+    assert reasons(inventory) == {
+        "picture.png": "not text",
+        "notes.md": "no kind of export, transcript or log that is known here",
+    }
+    assert names(inventory)["failed.jsonl"] is Kind.EMPTY
+
+
+def test_an_extra_path_that_does_not_exist_is_refused(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file or folder"):
+        take(home, [tmp_path / "nothing"])
+
+
+def test_a_store_alone_has_nothing_beside_it(tmp_path: Path) -> None:
+    shutil.copyfile(EXPORTS / "0.13.0" / "state.db", tmp_path / "other.db")
+    inventory = take(find_home(tmp_path / "other.db"))
+    assert (inventory.artifacts, inventory.logs, inventory.manifests, inventory.skipped) == ((), (), (), ())
+
+
+SETTINGS = {
+    "sessions: {auto_prune: true, retention_days: 30}": (True, 30.0, "config.yaml"),
+    "sessions: {auto_prune: false}": (False, None, "config.yaml"),
+    "sessions: {auto_prune: 'yes', retention_days: '7.5'}": (True, 7.5, "config.yaml"),
+    "sessions: {auto_prune: maybe, retention_days: soon}": (None, None, "config.yaml"),
+    "sessions: {retention_days: .inf}": (None, None, "config.yaml"),
+    "sessions: {retention_days: true}": (None, None, "config.yaml"),
+    "model: x": (None, None, "config.yaml, which says nothing of sessions"),
+    "sessions: [1]": (None, None, "config.yaml, which says nothing of sessions"),
+    "- 1": (None, None, "config.yaml, which says nothing of sessions"),
+    "": (None, None, "config.yaml, which says nothing of sessions"),
+    "a: b: c": (None, None, "config.yaml is not valid YAML (line 1)"),
+    "x: !!python/object:os.system {}": (None, None, "config.yaml is not valid YAML (line 1)"),
+    "\0": (None, None, "config.yaml is not valid YAML"),
+    "sessions: " + "[" * 2000: (None, None, "config.yaml is not valid YAML"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), SETTINGS.items(), ids=[repr(text)[:40] for text in SETTINGS])
+def test_reads_the_settings_that_delete(
+    home: Home, text: str, expected: tuple[bool | None, float | None, str]
+) -> None:
+    (Path(home.root) / "config.yaml").write_text(text)
+    found = take(home).settings
+    assert (found.auto_prune, found.retention_days) == expected[:2]
+    assert found.source.startswith(expected[2])
+
+
+def test_a_home_without_settings_says_so(home: Home) -> None:
+    found = take(home).settings
+    assert (found.auto_prune, found.retention_days, found.source) == (None, None, "no config.yaml")
