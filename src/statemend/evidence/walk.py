@@ -38,8 +38,9 @@ class Found(msgspec.Struct, frozen=True):
 def walk(roots: Sequence[Path], inside: Sequence[Path]) -> Iterator[Found | Skipped]:
     """Every regular file below ``roots`` (folders or files), in the order of their names.
 
-    A symbolic link is followed only to something that lies in one of the folders or files ``inside``. A file or
-    folder that can be reached by two ways is taken once. Raises ``UsageError`` for a root that does not exist.
+    A symbolic link is followed only to something that lies in one of the folders or files ``inside``. A file
+    or folder that can be reached by two ways is taken once. Raises ``UsageError`` for a root that does not
+    exist.
     """
     for root in roots:
         if not root.exists():
