@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.audit.builder import NOW, HomeBuilder
+from tests.audit.builder import DATA, NOW, HomeBuilder
 
 from statemend.audit.context import Context
 from statemend.audit.engine import FailOn, Status, audit, exit_code, run
@@ -291,3 +291,26 @@ def test_the_package_offers_scan_and_loads_nothing_before_it_is_asked() -> None:
     ).stdout.splitlines()
 
     assert shown == ["[]", "audit"]
+
+
+def test_an_export_that_cannot_be_read_leaves_the_rules_that_need_it_open(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    export = next((DATA / "exports" / "0.22.2").glob("md/*.md"))
+    huge = home.file("session-exports/huge.md", export.read_bytes())
+    os.truncate(huge, 2 << 30)  # a hole: it takes no room
+
+    assert exit_code(home.audit("CNT", "ORP001")) == 0
+    outcome = home.audit("ORP004")
+
+    assert [skipped.path for skipped in outcome.unread] == [str(huge)]
+    assert exit_code(outcome) == 3
+
+
+def test_a_file_that_is_no_export_leaves_nothing_open(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    home.file("session-exports/picture.png", b"\x89PNG\r\n\x1a\n\0\0")
+
+    outcome = home.audit()
+
+    assert outcome.inventory.skipped
+    assert exit_code(outcome) == 0

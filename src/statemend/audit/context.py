@@ -42,7 +42,8 @@ class Context:
     ) -> None:
         self.home = home
         self.bundle = bundle
-        self.inventory = inventory
+        self.looked_beside = False
+        self._inventory = inventory
         self.now = now
         self.deep = deep
         self.refusal = refusal
@@ -50,6 +51,13 @@ class Context:
         self._progress = progress
         self._store = store
         self._kept: dict[str, Any] = {}
+
+    @property
+    def inventory(self) -> Inventory:
+        """What lies beside the store. ``looked_beside`` then is true: from here on a file that could not be
+        read leaves something undetermined."""
+        self.looked_beside = True
+        return self._inventory
 
     @property
     def store_label(self) -> str:

@@ -74,6 +74,7 @@ def audit(
         home=home.root,
         store=facts,
         inventory=inventory,
+        unread=tuple(skipped for skipped in inventory.skipped if skipped.unread and context.looked_beside),
         rules=results,
         findings=findings,
         coverage=context.computed_coverage,

@@ -8,7 +8,7 @@ import msgspec
 
 from statemend.audit.finding import Finding, Verdict
 from statemend.evidence.coverage import SessionCoverage
-from statemend.evidence.inventory import Inventory
+from statemend.evidence.inventory import Inventory, Skipped
 from statemend.store.holders import Holder
 from statemend.store.lineage import Graph
 
@@ -65,12 +65,14 @@ class Audit(msgspec.Struct, frozen=True):
     """One finished audit.
 
     ``findings`` are ordered worst first. ``coverage`` and ``graph`` are there when a rule needed them.
+    ``unread`` lists the files that a rule would have looked at and that could not be read.
     ``at`` is the time it was made (epoch seconds), ``seconds`` how long it took.
     """
 
     home: str
     store: StoreFacts
     inventory: Inventory
+    unread: tuple[Skipped, ...]
     rules: tuple[RuleResult, ...]
     findings: tuple[Finding, ...]
     coverage: tuple[SessionCoverage, ...]
@@ -90,6 +92,7 @@ class Audit(msgspec.Struct, frozen=True):
         ]
         if self.store.unchanged is False:
             causes.append(f"{self.store.path} changed while it was read")
+        causes += [f"{skipped.path}: {skipped.reason}" for skipped in self.unread]
         return tuple(causes)
 
 
