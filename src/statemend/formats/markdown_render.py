@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from statemend.formats.artifact import Kind
 from statemend.formats.clock import trusted_epoch
 from statemend.store.history import Message
@@ -50,7 +52,13 @@ def _iso_of(number: float) -> str:
 
 
 def json_block(value: Any) -> str:
-    return "```json\n" + json.dumps(value, ensure_ascii=False, indent=2) + "\n```"
+    """A value as indented JSON in a fence. Laying out what is written already is many times faster than the
+    standard library's indenting writer, whose time grows with the square of the nesting."""
+    try:
+        shown = msgspec.json.format(json.dumps(value, ensure_ascii=False), indent=2)
+    except (msgspec.MsgspecError, UnicodeEncodeError):  # NaN and lone surrogates, which only Python writes
+        shown = json.dumps(value, ensure_ascii=False, indent=2)
+    return f"```json\n{shown}\n```"
 
 
 def render_heading(message: Message, *, guarded: bool = True) -> str:
