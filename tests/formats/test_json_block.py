@@ -25,7 +25,9 @@ def test_a_block_is_what_python_writes(value: Any) -> None:
     assert json_block(value) == as_python_writes(value)
 
 
-@pytest.mark.parametrize("value", [float("nan"), [float("-inf")], "\ud800", {"\udfff": "\0"}, [], {}, [[], {}]])
+@pytest.mark.parametrize(
+    "value", [float("nan"), [float("-inf")], "\ud800", {"\udfff": "\0"}, [], {}, [[], {}]]
+)
 def test_a_block_is_what_python_writes_even_where_it_is_no_json(value: Any) -> None:
     assert json_block(value) == as_python_writes(value)
 
