@@ -7,7 +7,7 @@ not run, and the last two always say why.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,6 +29,9 @@ __all__ = ["Audit", "FailOn", "RuleResult", "Status", "StoreFacts", "audit", "ex
 
 _SEVERITIES = list(Severity)
 
+#: Looks at an audit whose rules have run while its store is still open.
+Observer = Callable[[Context, Sequence[Finding]], None]
+
 
 def audit(
     path: Path,
@@ -39,12 +42,15 @@ def audit(
     deep: bool = False,
     now: float | None = None,
     progress: Progress | None = None,
+    observe: Observer | None = None,
 ) -> Audit:
     """Audit the home or store at ``path``, together with the folders and files ``exports``.
 
     ``rules`` names the rules to run (ids, slugs or families); ``None`` runs all. ``live`` allows a copy of a
     store that a process holds. ``deep`` checks the whole file. ``now`` is epoch seconds, by default the
-    present. Nothing is written beside the store.
+    present. ``observe`` is called once, after the rules, with their findings and the store as they saw it:
+    who wants more of it reads it there, since a second opening could show another state. Nothing is written
+    beside the store.
 
     Raises ``UsageError`` for a path without a store or an unknown rule, ``StoreHeld`` for a store in use
     without ``live``, ``Undetermined`` when nothing at all can be said. A store that cannot be read is not an
@@ -69,6 +75,8 @@ def audit(
             progress=progress,
         )
         findings, results = run(chosen, context)
+        if observe is not None:
+            observe(context, findings)
         facts = _facts(home, bundle, store, refusal)
     return Audit(
         home=home.root,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from statemend.audit.context import Context
 from statemend.audit.engine import audit
-from statemend.audit.outcome import Audit, FailOn
+from statemend.audit.finding import Finding
+from statemend.audit.outcome import FailOn
 from statemend.errors import StatemendError
 from statemend.report import content
 from statemend.report.build import build
 from statemend.report.excerpt import Excerpt, take
 from statemend.report.model import MessageText, Report
-from statemend.store.connection import open_for_audit
 
 
 def produce(
@@ -29,23 +31,42 @@ def produce(
 ) -> Report:
     """The report of the home or store at ``path``. ``with_content`` adds the texts of the messages that
     findings name. Everything else is as for ``audit``, and so are the errors."""
-    found = audit(path, exports=exports, rules=rules, live=live, deep=deep, now=now, progress=progress)
-    if progress is not None:
-        progress("writing the report")
-    excerpt, contents = _read(found, with_content=with_content)
-    return build(found, excerpt, fail_on=fail_on, contents=contents)
+    reading = _Reading(with_content=with_content)
+    found = audit(
+        path,
+        exports=exports,
+        rules=rules,
+        live=live,
+        deep=deep,
+        now=now,
+        progress=progress,
+        observe=reading.take,
+    )
+    return build(found, reading.excerpt, fail_on=fail_on, contents=reading.contents)
 
 
-def _read(found: Audit, *, with_content: bool) -> tuple[Excerpt | None, tuple[MessageText, ...] | None]:
-    """What the report shows of the store itself. A store that cannot be read has none of it, as the rules
-    say that could not run."""
-    nothing = () if with_content else None
-    if found.store.refusal is not None:
-        return None, nothing
-    try:
-        with open_for_audit(Path(found.store.path), live=found.live) as store:
-            excerpt = take(store, found.findings, found.coverage)
-            texts = tuple(content.texts(store, found.findings)) if with_content else None
-    except StatemendError:
-        return None, nothing
-    return excerpt, texts
+class _Reading:
+    """What the report shows of the store itself, read while the audit has it open. A store that cannot be
+    read, or whose tables are damaged, has none of it; the rules that could not run say why."""
+
+    def __init__(self, *, with_content: bool) -> None:
+        self.excerpt: Excerpt | None = None
+        self.contents: tuple[MessageText, ...] | None = () if with_content else None
+
+    def take(self, context: Context, findings: Sequence[Finding]) -> None:
+        if not context.readable:
+            return
+        context.report("writing the report")
+        with suppress(StatemendError):
+            if context.structure.untrusted.keys() & {"sessions", "messages"}:
+                return
+            excerpt = take(
+                context.store,
+                findings,
+                context.computed_coverage,
+                graph=context.graph,
+                counted=context.census,
+            )
+            if self.contents is not None:
+                self.contents = tuple(content.texts(context.store, findings))
+            self.excerpt = excerpt
