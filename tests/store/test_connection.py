@@ -557,6 +557,13 @@ def test_text_that_is_no_text_comes_escaped_and_the_rest_in_order(store: Path) -
     assert [row[1] for row in rows[6:]] == ["a\\xffb", "\\xed\\xa0\\x80", "\0json:", b"\xff", "ä", None]
 
 
+@pytest.mark.parametrize("bindings", [("\ud800",), {"id": "a\udfff"}])
+def test_a_name_that_no_text_can_be_equals_no_row(store: Path, bindings: connection.Bindings) -> None:
+    with open_for_audit(store) as opened:
+        assert opened.one("SELECT id FROM sessions WHERE id = :id", bindings) is None
+        assert opened.value("SELECT count(*) FROM sessions WHERE id <> :id", bindings) == 2
+
+
 def test_a_name_that_is_no_text_is_an_error_of_the_store(tmp_path: Path) -> None:
     path = changed(
         tmp_path / "state.db",

@@ -79,9 +79,11 @@ class Store:
         """The rows of a query, as they are read. Blobs come as bytes.
 
         Text that is not valid in the store's encoding comes with the odd bytes as ``\\xff`` escapes, never as
-        an error. Raises ``StoreUnreadable`` where a page is damaged, a cell is too long, or reading fails.
+        an error; a binding that no text of a store can equal (a file may name such a session) equals none.
+        Raises ``StoreUnreadable`` where a page is damaged, a cell is too long, or reading fails.
         """
         count = 0
+        bindings = _encodable(bindings)
         cursor = self._connection.cursor()
         try:
             for row in cursor.execute(sql, bindings):
@@ -257,6 +259,23 @@ def _prepare(connection: apsw.Connection) -> Schema:
     connection.pragma("query_only", True)
     connection.authorizer = reading_only
     return schema
+
+
+def _encodable(bindings: Bindings) -> Bindings:
+    """The bindings with each text that holds a lone surrogate as a blob, for SQLite takes no such text."""
+    if isinstance(bindings, Mapping):
+        return {name: _as_blob(value) for name, value in bindings.items()}
+    return tuple(map(_as_blob, bindings))
+
+
+def _as_blob(value: Any) -> Any:
+    if not isinstance(value, str) or value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return value
 
 
 def _unreadable(path: str, error: apsw.Error) -> StatemendError:
