@@ -99,6 +99,15 @@ def test_no_text_of_a_message_is_in_a_finding(build: Build) -> None:
     assert "heron" not in repr(home.findings("ORP001"))
 
 
+def test_a_cell_that_holds_no_role_is_not_shown(build: Build) -> None:
+    home = build()
+    home.message("gone", role="the secret word is heron")
+
+    (finding,) = home.findings("ORP001")
+
+    assert facts(finding)["rows by role"] == ["no role: 1"]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_sound_store_of_each_release_is_clean(build: Build, version: str) -> None:
     assert build(version, empty=False).result("ORP001").status == "clean"

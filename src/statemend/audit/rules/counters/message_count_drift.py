@@ -60,7 +60,7 @@ def check(context: Context) -> Iterator[Finding]:
             continue
         total = counted.live + counted.archived + counted.rewound + counted.unset
         deletable = kept == 0 and bool(ended) and era in TRUSTING
-        shown = kept if isinstance(kept, int | float | None) else repr(kept)
+        shown = kept if isinstance(kept, int | float | None) else repr(kept)[:40]
         yield RULE.finding(
             context,
             session=str(session_id),

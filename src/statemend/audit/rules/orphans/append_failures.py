@@ -1,7 +1,7 @@
 """The logs tell of messages that never reached the store.
 
 What it means
-Up to 0.19 Hermes answers even when it cannot store the turn, and only a line in the log says so. The user
+Up to 0.20 Hermes answers even when it cannot store the turn, and only a line in the log says so. The user
 saw the conversation; the store does not have it.
 
 How it happens

@@ -24,7 +24,8 @@ then they are leftovers, and only the operator knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from statemend.audit.context import Context
@@ -48,6 +49,7 @@ ORPHANED_IDS = """
       AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = known.session_id)
 """
 ROLES = "SELECT role, COUNT(*) FROM messages WHERE session_id = ? GROUP BY role ORDER BY role"
+ROLE_NAMES = frozenset({"user", "assistant", "tool", "system", "session_meta"})
 NAMELESS = "SELECT id FROM messages WHERE session_id IS NULL ORDER BY id"
 
 
@@ -71,7 +73,6 @@ def _orphaned(context: Context, session_id: Any, counted: Census) -> Finding:
     store = context.store
     name = session_id if isinstance(session_id, str) else repr(session_id)
     total = counted.live + counted.archived + counted.rewound + counted.unset
-    roles = [f"{role}: {number}" for role, number in store.rows(ROLES, (session_id,))]
     return RULE.finding(
         context,
         session=name,
@@ -85,12 +86,20 @@ def _orphaned(context: Context, session_id: Any, counted: Census) -> Finding:
             ("rows with no state", counted.unset),
             ("first time", moment(counted.first_at)),
             ("last time", moment(counted.last_at)),
-            ("rows by role", roles),
+            ("rows by role", _by_role(store.rows(ROLES, (session_id,)))),
         ],
         remedy="Rebuild the session row from what is known of it. Do not delete the messages: they may be "
         "the only copy.",
         command=context.command("show", context.store_label, name),
     )
+
+
+def _by_role(rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    """Rows by role. A cell that holds no role may hold anything, so it is not shown."""
+    counts: Counter[str] = Counter()
+    for role, number in rows:
+        counts[role if role in ROLE_NAMES else "no role"] += number
+    return [f"{role}: {counts[role]}" for role in sorted(counts)]
 
 
 RULE = Rule(

@@ -48,11 +48,11 @@ def check(context: Context) -> Iterator[Finding]:
         evidence: list[tuple[str, Value]] = [
             ("missing parent", str(parent_id)),
             ("rows of the missing parent", orphaned),
-            ("source", str(source)),
+            ("source", str(source)[:40]),
             ("started", moment(started_at)),
         ]
         if title is not None:
-            evidence.insert(2, ("title", str(title)))
+            evidence.insert(2, ("title", str(title)[:200]))
         yield RULE.finding(
             context,
             session=str(session_id),

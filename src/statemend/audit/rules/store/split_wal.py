@@ -147,7 +147,10 @@ def _mismatched(context: Context, log: Log) -> Iterator[Finding]:
 
 
 def _sound(context: Context) -> bool:
-    return context.readable and not context.structure.untrusted
+    try:
+        return context.readable and not context.structure.untrusted
+    except StoreUnreadable:
+        return False
 
 
 def _sound_without_log(context: Context) -> bool:
