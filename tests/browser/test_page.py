@@ -58,9 +58,7 @@ def show(chromium: Browser, tmp_path: Path) -> Callable[..., Page]:
 def test_axe_finds_nothing(
     show: Callable[..., Page], axe: str, name: str, scheme: Scheme, width: int
 ) -> None:
-    page = show(
-        REPORTS[name](), color_scheme=scheme, viewport={"width": width, "height": 900}
-    )
+    page = show(REPORTS[name](), color_scheme=scheme, viewport={"width": width, "height": 900})
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.evaluate(axe)
     found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")

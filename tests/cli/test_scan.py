@@ -243,3 +243,34 @@ class TestTarget:
         assert told.err == f"statemend: {target}: No space left on device; nothing was written\n"
         assert target.read_bytes() == before
         assert [path.name for path in tmp_path.iterdir()] == ["r.md"]
+
+
+@pytest.mark.parametrize("release", ["0.13.0", "0.19.0", "0.22.2"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE sessions SET title = x'ff00fe', source = x'00', end_reason = 7, message_count = 'many'",
+        "UPDATE sessions SET started_at = 8e252, ended_at = 'soon', parent_session_id = 9, model_config = '{'",
+        "UPDATE sessions SET id = id || char(10, 27, 8238) || '<b>'",
+        "UPDATE messages SET timestamp = 'never', role = x'01', content = x'ffd8ff', tool_calls = '[{'",
+        "UPDATE messages SET session_id = x'abcd' WHERE id % 2",
+        "UPDATE messages SET content = CAST(x'eda080' AS TEXT), session_id = 5",
+    ],
+)
+def test_wrong_types_in_cells_are_no_traceback(
+    statemend: Run, tmp_path: Path, stores: Mapping[str, Path], release: str, damage: str
+) -> None:
+    store = tmp_path / "state.db"
+    shutil.copyfile(stores[release], store)
+    db = apsw.Connection(str(store))
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
+    db.execute(damage)
+    db.close()
+    for format_ in ("table", "json", "md", "html"):
+        told = statemend("scan", store, "--format", format_, "--with-content")
+        assert told.code in (0, 1), told.err
+        assert told.err == ""
+        assert "\x1b" not in told.out
+        assert "the rule itself failed" not in told.out
+    assert statemend("show", store, "2").code in (0, 2)

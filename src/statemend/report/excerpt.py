@@ -45,7 +45,11 @@ def take(
     named = {finding.subject.session for finding in findings if finding.subject.session is not None}
     covered = {each.session_id for each in coverage}
     counted = {row.session_id: row for row in census(store)} if counted is None else counted
-    odd = {sid for sid, row in counted.items() if row.archived or row.rewound or row.unset}
+    odd = {
+        sid
+        for sid, row in counted.items()
+        if isinstance(sid, str) and (row.archived or row.rewound or row.unset)
+    }
     listed = named | covered | odd
     titles, present = _titles(store, listed)
     graph = graph if graph is not None else Graph.load(store)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from statemend.audit.finding import Finding
 from statemend.report.model import Family, FamilyEdge, FamilyNode
-from statemend.report.text import iso
+from statemend.report.text import iso, words
 from statemend.store.history import Census
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
@@ -72,10 +72,10 @@ def _node(sid: str, node: Node | None, rows: Census | None) -> FamilyNode:
         return FamilyNode(id=sid, messages=number, present=False)
     return FamilyNode(
         id=sid,
-        title=node.title,
-        source=node.source,
+        title=words(node.title),
+        source=words(node.source),
         started_at=iso(node.started_at),
         ended_at=iso(node.ended_at),
-        end_reason=node.end_reason,
+        end_reason=words(node.end_reason),
         messages=number or 0,
     )

@@ -13,7 +13,7 @@ from statemend.evidence.coverage import assess_session
 from statemend.evidence.inventory import Inventory
 from statemend.report.build import ERAS, holdings
 from statemend.report.model import FamilyEdge, FamilyNode, Holding
-from statemend.report.text import iso, listed
+from statemend.report.text import iso, listed, words
 from statemend.store.connection import Store
 from statemend.store.history import View, census, display, messages, session_record
 from statemend.store.lineage import Graph
@@ -117,17 +117,13 @@ def _node(session_id: str, record: Mapping[str, Any] | None) -> FamilyNode:
         return FamilyNode(id=session_id, present=False)
     return FamilyNode(
         id=session_id,
-        title=_text(record.get("title")),
-        source=_text(record.get("source")),
+        title=words(record.get("title")),
+        source=words(record.get("source")),
         started_at=iso(record.get("started_at")),
         ended_at=iso(record.get("ended_at")),
-        end_reason=_text(record.get("end_reason")),
+        end_reason=words(record.get("end_reason")),
         messages=count if isinstance(count := record.get("message_count"), int) else None,
     )
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _lineage(graph: Graph, session_id: str, era: Era) -> Lineage:

@@ -71,6 +71,13 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def words(value: object) -> str | None:
+    """A cell that should hold text, as text: bytes and numbers are shown for what they are."""
+    if value is None or isinstance(value, str):
+        return value
+    return f"{len(value):,} bytes" if isinstance(value, bytes) else str(value)
+
+
 def ranges(ids: Sequence[int], limit: int = 12) -> str:
     """Row ids as short ranges: ``3–7, 9, 12–40``; at most ``limit`` of them, then how many ids are left."""
     spans: list[list[int]] = []
