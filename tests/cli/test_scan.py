@@ -250,7 +250,7 @@ class TestTarget:
     "damage",
     [
         "UPDATE sessions SET title = x'ff00fe', source = x'00', end_reason = 7, message_count = 'many'",
-        "UPDATE sessions SET started_at = 8e252, ended_at = 'soon', parent_session_id = 9, model_config = '{'",
+        "UPDATE sessions SET started_at = 8e252, ended_at = 'x', parent_session_id = 9, model_config = 'x'",
         "UPDATE sessions SET id = id || char(10, 27, 8238) || '<b>'",
         "UPDATE messages SET timestamp = 'never', role = x'01', content = x'ffd8ff', tool_calls = '[{'",
         "UPDATE messages SET session_id = x'abcd' WHERE id % 2",
