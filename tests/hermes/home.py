@@ -23,7 +23,9 @@ START = 1785574800.0
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 #: Long enough that a compaction is worth it: the newest release refuses one that would not save tokens.
-PADDING = "The plan names each step, who does it and what must be true before the next one may begin. " * 12
+PADDING = (
+    "The plan names each step, who does it and what must be true before the next one may begin. " * 12
+).strip()
 
 FORMATS = ("jsonl", "md", "qmd", "html", "prompts-jsonl", "prompts-md")
 
@@ -85,17 +87,19 @@ class Conversation:
         """In-place compaction by the release's own compressor; the id stays."""
         return self._compact(in_place=True)
 
-    def rotate(self) -> str:
-        """Compaction that ends this session and continues in a child; the id becomes the child's."""
-        return self._compact(in_place=False)
+    def rotate(self, *, stored: bool = True) -> str:
+        """Compaction that ends this session and continues in a child; the id becomes the child's. Say
+        ``stored=False`` where it is meant to fail."""
+        return self._compact(in_place=False, stored=stored)
 
-    def _compact(self, in_place: bool) -> str:
+    def _compact(self, *, in_place: bool, stored: bool = True) -> str:
         before = self.session_id
         rows = self.home.value("SELECT COUNT(*) FROM messages", [])
         self.home.advance(5.0)
         self.session_id = self.home.process.call("compact", chat=self._number, in_place=in_place)
-        assert self.home.value("SELECT COUNT(*) FROM messages", []) > rows, "nothing was compacted"
-        assert (self.session_id == before) is in_place
+        if stored:
+            assert self.home.value("SELECT COUNT(*) FROM messages", []) > rows, "nothing was compacted"
+            assert (self.session_id == before) is in_place
         return self.session_id
 
     def undo(self) -> None:
@@ -162,6 +166,15 @@ class HermesHome:
         self.process.stop()
         self.process = HermesProcess(RELEASES[version], self.path, now=self.now + HOUR, zone=self.zone)
         self.store("session_count")
+
+    def break_next(self, method: str, how: str = "locked") -> None:
+        """The next call of that ``SessionDB`` method finds a locked database, or (``crash``) is the last."""
+        self.process.call("break_next", method=method, how=how)
+
+    def restart(self) -> None:
+        """Start the same release again on this home, after a stop or a crash."""
+        self.process.kill()
+        self.process = HermesProcess(self.release, self.path, now=self.now + MINUTE, zone=self.zone)
 
     def stop(self) -> None:
         """End the release. What it wrote lies there as it does after a normal exit; nothing holds it."""

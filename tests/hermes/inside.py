@@ -21,6 +21,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import ssl
 import sys
 import time
@@ -297,6 +298,19 @@ class Inside:
         rows = [list(row) for row in connection.execute(statement, bindings).fetchall()]
         connection.commit()
         return rows
+
+    def op_break_next(self, method: str, how: str) -> None:
+        """The next call of a ``SessionDB`` method finds a locked database, or the process dies in it."""
+        kind = type(self.store())
+        real = getattr(kind, method)
+
+        def broken(*_: Any, **__: Any) -> Any:
+            if how == "crash":
+                os._exit(9)
+            setattr(kind, method, real)
+            raise sqlite3.OperationalError("database is locked")
+
+        setattr(kind, method, broken)
 
     def op_close(self, path: str | None) -> None:
         for name in [path] if path else list(self.stores):

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,9 @@ class HermesProcess:
         self._release_pipes()
 
     def _release_pipes(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            pipe.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()
         self._working.cleanup()
 
     def _read_line(self, op: str) -> bytes:

@@ -1,8 +1,8 @@
 """No alarm without a fire: homes made only by correct use give no finding of verdict fault or risk.
 
 One thing is damaged by the releases themselves: opening a store that only releases before 0.17 have opened
-guesses which sessions were delegates, and guesses some wrong. There exactly the rule for it speaks, of exactly
-those sessions, and it is an alarm where the session itself shows that the guess was wrong.
+guesses which sessions were delegates, and guesses some wrong. There exactly the rule for it speaks, of
+exactly those sessions, and raises an alarm where the session itself shows that the guess was wrong.
 """
 
 from __future__ import annotations
