@@ -33,24 +33,44 @@ OPENING_ROWS = 8
 #: Rows that were written together differ by less than this (seconds).
 _TOGETHER = 2.0
 
+#: The first row alone rules most sessions out: it is no summary, and neither carried over nor written with
+#: the next one. CASE keeps the look at further rows for the rest.
 ROOTS_WITH_A_SUMMARY = f"""
 SELECT s.id, s.source, s.user_id, s.session_key, s.title, s.started_at
 FROM sessions AS s
+JOIN messages AS f ON f.id = (SELECT MIN(r.id) FROM messages AS r WHERE r.session_id = s.id)
 WHERE s.parent_session_id IS NULL
   AND CASE WHEN json_valid(s.model_config) THEN json_extract(s.model_config, '$._branched_from') END IS NULL
   AND COALESCE(
         CASE WHEN json_valid(s.model_config) THEN json_extract(s.model_config, '$._delegate_from') END,
         '{ORPHANED}'
       ) = '{ORPHANED}'
-  AND EXISTS (
-        SELECT 1
-        FROM messages AS m
-        WHERE m.id IN (
-                SELECT f.id FROM messages AS f WHERE f.session_id = s.id ORDER BY f.id LIMIT {OPENING_ROWS}
-              )
-          AND m.role <> 'tool'
-          AND (m._compressed_summary = 1 OR instr(m.content, '[CONTEXT ') > 0)
-      )
+  AND CASE
+        WHEN f._compressed_summary = 1
+          OR f.timestamp < s.started_at
+          OR instr(f.content, '[CONTEXT ') > 0
+          OR EXISTS (
+               SELECT 1
+               FROM messages AS n
+               WHERE n.id = (
+                       SELECT MIN(r.id) FROM messages AS r WHERE r.session_id = f.session_id AND r.id > f.id
+                     )
+                 AND abs(n.timestamp - f.timestamp) <= {_TOGETHER}
+             )
+        THEN EXISTS (
+               SELECT 1
+               FROM messages AS m
+               WHERE m.id IN (
+                       SELECT r.id
+                       FROM messages AS r
+                       WHERE r.session_id = f.session_id
+                       ORDER BY r.id
+                       LIMIT {OPENING_ROWS}
+                     )
+                 AND m.role <> 'tool'
+                 AND (m._compressed_summary = 1 OR instr(m.content, '[CONTEXT ') > 0)
+             )
+      END
 ORDER BY s.started_at, s.id
 """
 OPENING = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? ORDER BY id LIMIT {OPENING_ROWS}"

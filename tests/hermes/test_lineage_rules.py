@@ -1,0 +1,148 @@
+"""The releases themselves do what the lineage rules say they do, and the rules see it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+from tests.hermes.home import HermesError, HermesHome, assistant, user
+
+from statemend.audit.engine import audit
+from statemend.audit.finding import Finding, Verdict
+
+Homes = Callable[..., HermesHome]
+FIRST = "20261110_090000_000011"
+REFUSING = ("0.20.1", "0.22.2")
+
+
+def told(home: HermesHome, *rules: str) -> list[tuple[str, str, str | None]]:
+    """Rule, verdict and session of each finding; the running release is stopped first."""
+    return [(one.rule, one.verdict.value, one.subject.session) for one in found(home, *rules)]
+
+
+def found(home: HermesHome, *rules: str) -> list[Finding]:
+    now = home.now
+    home.stop()
+    outcome = audit(home.path, rules=rules or ("LIN",), now=now)
+    assert outcome.undetermined == ()
+    return list(outcome.findings)
+
+
+def rotated(home: HermesHome) -> tuple[str, str]:
+    """A conversation that a compression carried into a second session; the ids of both."""
+    chat = home.chat(FIRST)
+    chat.turns(10, "garden")
+    home.title(FIRST, "Garden")
+    continuation = chat.rotate()
+    chat.say(user("And the fence?"), assistant("Paint it."))
+    home.end(continuation)
+    return FIRST, continuation
+
+
+def damage(home: HermesHome, statement: str, *bindings: str) -> None:
+    """What a crash of an old release, or a tool without foreign keys, leaves behind."""
+    home.stop()
+    with sqlite3.connect(home.state_db) as connection:
+        connection.execute(statement, bindings)
+    connection.close()
+
+
+def test_a_lost_link_is_seen_from_both_sides(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    first, continuation = rotated(home)
+    damage(home, "UPDATE sessions SET parent_session_id = NULL WHERE id = ?", continuation)
+    assert told(home) == [("LIN001", "fault", first), ("LIN009", "fault", continuation)]
+
+
+def test_a_deleted_newest_segment_is_no_fault(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    first, continuation = rotated(home)
+    home.delete(continuation)
+    assert told(home) == [("LIN001", "undecidable", first)]
+
+
+def test_a_deleted_first_segment_is_no_fault(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    first, continuation = rotated(home)
+    home.delete(first)
+    assert told(home) == [("LIN009", "undecidable", continuation)]
+
+
+def test_a_handoff_that_broke_off_is_a_dead_end(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    session = home.create_session(FIRST)
+    home.exchange(session, 1)
+    home.end(session, "compression")
+    if version in REFUSING:
+        with pytest.raises(HermesError, match="CompressionSessionClosedError"):
+            home.append(session, "user", "Are you there?")
+    assert told(home) == [("LIN001", "fault", session)]
+
+
+@pytest.mark.parametrize("path", [("0.16.0", "0.19.0"), ("0.13.0", "0.22.2")], ids="-".join)
+def test_an_old_subagent_run_hijacks_resume_after_an_upgrade(
+    hermes_home: Homes, path: tuple[str, ...]
+) -> None:
+    home = hermes_home(path[0])
+    chat = home.chat(FIRST)
+    chat.turns(5, "garden")
+    run = chat.delegate("Which birds sing at night?")
+    run.say(user("Which birds sing at night?"), assistant("Nightingales do."))
+    run.close()
+    chat.turns(5, "shed")
+    home.title(FIRST, "Garden")
+    continuation = chat.rotate()
+    chat.say(user("And the fence?"), assistant("Paint it."))
+    home.end(continuation)
+    home.upgrade(path[1])
+    assert home.tip(FIRST) == run.session_id
+    assert home.lineage(FIRST) == [FIRST, run.session_id]
+    assert told(home) == [("LIN003", "fault", FIRST)]
+
+
+@pytest.mark.parametrize("release", ["0.19.0", "0.22.2"])
+def test_a_marked_subagent_beside_the_continuation_is_silent(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    chat = home.chat(FIRST)
+    chat.turns(5, "garden")
+    run = chat.delegate("Which birds sing at night?")
+    run.say(user("Which birds sing at night?"), assistant("Nightingales do."))
+    run.close()
+    chat.turns(5, "shed")
+    continuation = chat.rotate()
+    assert home.tip(FIRST) == continuation
+    assert told(home) == []
+
+
+@pytest.mark.parametrize("path", [("0.16.0", "0.19.0"), ("0.13.0", "0.22.2")], ids="-".join)
+def test_the_migration_marks_the_continuation_of_a_reopened_session(
+    hermes_home: Homes, path: tuple[str, ...]
+) -> None:
+    home = hermes_home(path[0])
+    first, continuation = rotated(home)
+    home.store("reopen_session", first)
+    home.resume(first).say(user("Once more"), assistant("Gladly."))
+    home.end(first)
+    home.upgrade(path[1])
+    assert told(home) == [("LIN008", "fault", continuation)]
+
+
+@pytest.mark.parametrize("release", ["0.19.0", "0.22.2"])
+def test_compressing_twice_forks_and_the_walks_part(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    first, older = rotated(home)
+    home.store("reopen_session", first)
+    again = home.resume(first)
+    again.turns(8, "pond")
+    younger = again.rotate()
+    again.say(user("Fish?"), assistant("Two."))
+    home.end(younger)
+    assert home.tip(first) == younger
+    assert home.lineage(first) == [first, older]
+    findings = found(home)
+    assert [(one.rule, one.verdict) for one in findings] == [
+        ("LIN002", Verdict.FAULT),
+        ("LIN003", Verdict.FAULT),
+    ]
+    assert {one.subject.session for one in findings} == {first}
