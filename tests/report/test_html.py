@@ -4,10 +4,11 @@ import base64
 import hashlib
 import re
 
+import msgspec
 from selectolax.lexbor import LexborHTMLParser
 from tests.report import sample
 
-from statemend.report import html
+from statemend.report import html, markdown
 
 
 def page(report: object = None) -> LexborHTMLParser:
@@ -140,3 +141,14 @@ def test_an_empty_home_still_makes_a_page() -> None:
         )
     )
     assert document.css_first("h1").text()
+
+
+def test_rows_that_were_not_counted_are_not_called_none() -> None:
+    (store,) = sample.report().stores
+    uncounted = msgspec.structs.replace(store, live=None, archived=None, rewound=None, unset=None)
+    for shown in (
+        html.render(sample.report(stores=(uncounted,))),
+        markdown.render(sample.report(stores=(uncounted,))),
+    ):
+        assert "277 sessions; its rows could not be counted" in shown
+        assert "0 live" not in shown

@@ -7,8 +7,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from statemend.audit.engine import audit
 from statemend.demo.build import build
 from statemend.report import html, json, markdown, table
+from statemend.report.build import build as build_report
 from statemend.report.model import Report
 from statemend.report.produce import produce
 
@@ -106,3 +108,11 @@ def test_a_store_that_cannot_be_read_makes_a_report(tmp_path: Path) -> None:
     assert report.stores[0].live is None
     assert report.verdict.startswith("The store cannot be read")
     assert "cannot be read" in html.render(report)
+
+
+def test_rows_that_could_not_be_counted_are_not_called_none(home: Path) -> None:
+    report = build_report(audit(home, now=NOW), None)
+    assert report.stores[0].live is None
+    assert report.sessions
+    assert {entry.live for entry in report.sessions} == {None}
+    assert "could not be counted" in html.render(report)

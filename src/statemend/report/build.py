@@ -183,14 +183,15 @@ def _session(
     sid: str, title: str | None, covered: SessionCoverage | None, excerpt: Excerpt | None
 ) -> SessionEntry:
     rows = excerpt.rows.get(sid) if excerpt else None
+    uncounted = None if excerpt is None else 0
     return SessionEntry(
         id=sid,
         title=title,
         present=sid in excerpt.present or rows is not None if excerpt else covered is None or covered.present,
-        live=rows.live if rows else 0,
-        archived=rows.archived if rows else 0,
-        rewound=rows.rewound if rows else 0,
-        unset=rows.unset if rows else 0,
+        live=rows.live if rows else uncounted,
+        archived=rows.archived if rows else uncounted,
+        rewound=rows.rewound if rows else uncounted,
+        unset=rows.unset if rows else uncounted,
         display=covered.display if covered and covered.present else None,
         held=covered.display - len(covered.unheld) if covered and covered.present else None,
         artifacts=holdings(covered) if covered else (),

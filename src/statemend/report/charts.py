@@ -205,10 +205,10 @@ class Bar(msgspec.Struct, frozen=True):
 def bar(session: SessionEntry) -> Bar:
     """Lay out one session: archived rows first, since they are the older ones."""
     states = (
-        ("archived", session.archived),
-        ("live", session.live),
-        ("rewound", session.rewound),
-        ("unset", session.unset),
+        ("archived", session.archived or 0),
+        ("live", session.live or 0),
+        ("rewound", session.rewound or 0),
+        ("unset", session.unset or 0),
     )
     held = session.held or 0
     return Bar(

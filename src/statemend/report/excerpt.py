@@ -12,7 +12,7 @@ from statemend.report import families
 from statemend.report.model import Event, Family
 from statemend.report.text import iso
 from statemend.store.connection import Store
-from statemend.store.history import Census, View, census, messages
+from statemend.store.history import Census, View, messages
 from statemend.store.lineage import Graph
 
 #: For so many sessions the times of compactions in place are looked up, which reads their rows.
@@ -36,15 +36,14 @@ def take(
     findings: Iterable[Finding],
     coverage: Iterable[SessionCoverage],
     *,
-    graph: Graph | None = None,
-    counted: Mapping[str, Census] | None = None,
+    graph: Graph,
+    counted: Mapping[str, Census],
 ) -> Excerpt:
-    """Read what the report of these ``findings`` needs. ``graph`` and ``counted`` are used where an audit has
-    computed them already. Raises ``StoreUnreadable``."""
+    """Read what the report of these ``findings`` needs. ``graph`` and ``counted`` are the families and the
+    row counts of the same store. Raises ``StoreUnreadable``."""
     findings = tuple(findings)
     named = {finding.subject.session for finding in findings if finding.subject.session is not None}
     covered = {each.session_id for each in coverage}
-    counted = {row.session_id: row for row in census(store)} if counted is None else counted
     odd = {
         sid
         for sid, row in counted.items()
@@ -52,7 +51,6 @@ def take(
     }
     listed = named | covered | odd
     titles, present = _titles(store, listed)
-    graph = graph if graph is not None else Graph.load(store)
     return Excerpt(
         totals=_sum(counted.values()),
         rows={sid: counted[sid] for sid in listed if sid in counted},

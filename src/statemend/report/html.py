@@ -170,7 +170,7 @@ def _environment() -> Environment:
         v=text.clip,
         value=shown_value,
         values=_values,
-        n=lambda number: f"{number:,}",
+        n=text.number,
         count=text.count,
         size=text.size,
         ranges=text.ranges,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statemend.audit.finding import Finding, Value
 from statemend.report import text
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
-from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report
+from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
 
 #: First line of every Markdown report; tells one from any other file.
 MARK = f"<!-- {SCHEMA} -->"
@@ -81,10 +81,7 @@ def _looked(report: Report) -> Iterator[str]:
         if store.fault:
             yield f"- **The store could not be read:** {escape(store.fault)}"
         if store.sessions is not None:
-            yield (
-                f"- {text.count(store.sessions, 'session')}; {store.live or 0:,} live, "
-                f"{store.archived or 0:,} archived, {store.rewound or 0:,} rewound rows"
-            )
+            yield f"- {text.count(store.sessions, 'session')}; {_rows(store)}"
         if store.era:
             yield f"- Shape: {escape(store.era)}, schema number {store.schema_version}"
         unchanged = {True: "yes", False: "no", None: "not determined"}[store.unchanged]
@@ -100,6 +97,12 @@ def _looked(report: Report) -> Iterator[str]:
     for item in report.skipped[:MOST_ROWS]:
         yield f"- **Not looked at:** {code(item.path)}: {escape(item.reason)}"
     yield from _more(len(report.skipped), MOST_ROWS, "skipped files")
+
+
+def _rows(store: StoreEntry) -> str:
+    if store.live is None:
+        return "its rows could not be counted"
+    return f"{store.live:,} live, {store.archived or 0:,} archived, {store.rewound or 0:,} rewound rows"
 
 
 def _counts(report: Report) -> Iterator[str]:
@@ -239,9 +242,9 @@ def _sessions(report: Report) -> Iterator[str]:
         [
             code(session.id, 60, cell=True),
             code(session.title, 60, cell=True) if session.title else "",
-            f"{session.live:,}" if session.present else "gone",
-            f"{session.archived:,}",
-            f"{session.rewound:,}",
+            text.number(session.live) if session.present else "gone",
+            text.number(session.archived),
+            text.number(session.rewound),
             "" if session.display is None else f"{session.held or 0:,} of {session.display:,}",
         ]
         for session in report.sessions[:MOST_ROWS]

@@ -93,15 +93,16 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One session: its rows by state, and how much of its ``display`` view lies in some artifact (``held``).
-    ``present`` is false for a session known only from artifacts or logs."""
+    ``present`` is false for a session known only from artifacts or logs. Row counts are ``None`` where the
+    rows could not be counted."""
 
     id: str
     title: str | None = None
     present: bool = True
-    live: int = 0
-    archived: int = 0
-    rewound: int = 0
-    unset: int = 0
+    live: int | None = 0
+    archived: int | None = 0
+    rewound: int | None = 0
+    unset: int | None = 0
     display: int | None = None
     held: int | None = None
     artifacts: tuple[Holding, ...] = ()

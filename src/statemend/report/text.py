@@ -96,6 +96,11 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def number(value: int | None) -> str:
+    """``2,400``, or a dash for what could not be counted."""
+    return "–" if value is None else f"{value:,}"
+
+
 def size(number: int) -> str:
     """Bytes for people: ``512 B``, ``3.4 MB`` (powers of 1000)."""
     if number < 1000:
