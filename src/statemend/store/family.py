@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 _TRUSTED = (0.0, 4_200_000_000.0)
 #: A continuation opens with up to a few protected messages, then the summary.
 _OPENING_ROWS = 8
+#: What is read of a session. A damaged or old store may lack any of them but the id.
+_COLUMNS = (
+    "model_config",
+    "id",
+    "parent_session_id",
+    "source",
+    "title",
+    "started_at",
+    "ended_at",
+    "end_reason",
+    "session_key",
+    "last_activity_at",
+)
 _MARKERS = ("_branched_from", "_delegate_from", "_reset_from")
 
 
@@ -103,15 +116,14 @@ def load_nodes(store: Store) -> dict[str, Node]:
     """The sessions that have a parent or a child, were ended by compression, or carry a lineage marker, by
     id, in the order in which their rows lie.
     """
-    if not store.schema.has("sessions"):
+    if not store.schema.has("sessions", "id"):
         return {}
-    wanted = ("id", "parent_session_id", "source", "title", "started_at", "ended_at", "end_reason")
-    later = ("session_key", "last_activity_at")
-    columns = [*wanted, *(name if store.schema.has("sessions", name) else "NULL" for name in later)]
+    cells = {name: name if store.schema.has("sessions", name) else "NULL" for name in _COLUMNS}
+    parents = cells["parent_session_id"]
     sql = (
-        f"SELECT rowid, model_config, {', '.join(columns)} FROM main.sessions "
-        "WHERE parent_session_id IS NOT NULL OR end_reason = 'compression' "
-        "OR id IN (SELECT parent_session_id FROM main.sessions) OR instr(model_config, '_from\"') > 0 "
+        f"SELECT rowid, {', '.join(cells.values())} FROM main.sessions "
+        f"WHERE {parents} IS NOT NULL OR {cells['end_reason']} = 'compression' "
+        f"OR id IN (SELECT {parents} FROM main.sessions) OR instr({cells['model_config']}, '_from\"') > 0 "
         "ORDER BY rowid"
     )
     nodes: dict[str, Node] = {}
@@ -122,7 +134,7 @@ def load_nodes(store: Store) -> dict[str, Node]:
             branched, delegated, reset = _markers(config)
             nodes[sid] = Node(
                 id=sid,
-                parent_id=parent or None,
+                parent_id=_name(parent),
                 source=source,
                 title=title,
                 started_at=started,
@@ -165,6 +177,11 @@ def last_active(node: Node, era: Era) -> Any:
 
 def _trusted(time: Any) -> bool:
     return isinstance(time, (int, float)) and _TRUSTED[0] <= time <= _TRUSTED[1]
+
+
+def _name(parent: Any) -> str | None:
+    """The id of a parent; a blob, which no session can have as its id, as Python writes it."""
+    return None if not parent else parent if isinstance(parent, str) else repr(parent)
 
 
 def _markers(config: Any) -> Iterator[str | None]:

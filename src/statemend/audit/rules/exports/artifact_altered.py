@@ -54,7 +54,11 @@ def manifest_lines(context: Context) -> dict[str, tuple[ManifestLine, str]]:
         folder = Path(artifact.path).parent
         for line in manifest.lines(Path(artifact.path)):
             name = re.split(r"[\\/]", line.path)[-1]
-            valid[os.path.realpath(folder / name)] = (line, artifact.path)
+            try:
+                place = os.path.realpath(folder / name)
+            except ValueError:
+                continue  # a NUL or a lone surrogate: no file can have this name
+            valid[place] = (line, artifact.path)
     return valid
 
 
