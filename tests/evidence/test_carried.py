@@ -70,6 +70,12 @@ def test_rows_that_kept_their_time_need_no_tracing() -> None:
     assert carried_copies(rows) == {}
 
 
+def test_a_head_that_kept_its_time_belongs_to_the_compaction() -> None:
+    head = [message(6, content="a", timestamp=START + 0.5), message(7, content="b", timestamp=START + 1)]
+    rows = [*history("a", "b", "c", "d", "e"), *head, *copies(8, SUMMARY, "d", "e")]
+    assert carried_copies(rows) == {9: 4, 10: 5}
+
+
 def test_undone_rows_are_passed_over() -> None:
     undone = message(3, content="undone", state=RowState.REWOUND)
     rows = [*history("a", "b"), undone, *copies(4, SUMMARY, "a", "b")]

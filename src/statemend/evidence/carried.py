@@ -1,14 +1,15 @@
-"""Rows that compaction copied under a new time.
+"""Rows that compaction copied, and that a display does not recognise as copies.
 
 In-place compaction of 0.18 to 0.20 archives every live row and writes the kept ones again. A message that
-did not carry its own time gets the moment of the compaction, so a display shows the turn twice: the
-archived original and its copy are two logical messages with one text. An artifact that holds the copy
-holds that text.
+did not carry its own time gets the moment of the compaction, and one that had been loaded from the store
+lost the white space around its text: then a display shows the turn twice. The archived original and its copy
+are two logical messages with the same words. An artifact that holds the copy holds those words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -17,16 +18,19 @@ from statemend.store.history import Message, RowState
 
 #: How many rows at the end of a compaction may have no original: the turn that was being asked.
 _FRESH = 8
+#: How many rows in front of the summary may have kept their own time.
+_HEAD = 16
 #: Rows of one insert that lack a time are stamped a microsecond apart, or all alike. In seconds, with room
 #: for the rounding of floats.
 _STEP = 2e-6
 
 
 def text_key(message: Message) -> Hashable:
-    """What makes two rows the same words: everything but the time."""
+    """What makes two rows the same words: everything but the time and the white space around the text."""
+    content = message.content
     return (
         message.role,
-        frozen(message.content),
+        frozen(content.strip() if isinstance(content, str) else content),
         message.tool_call_id,
         frozen(message.tool_calls),
         message.tool_name,
@@ -45,30 +49,45 @@ def frozen(value: object) -> Hashable:
 
 
 def carried_copies(rows: Sequence[Message]) -> dict[int, int]:
-    """Row id of a copy made under a new time → row id of the row it was made from.
+    """Row id of a copy that a display does not fold → row id of the row it was made from.
 
     ``rows`` are all rows of one session by id.
     """
     copies: dict[int, int] = {}
     epoch = 0
-    for place, row in enumerate(rows):
-        if not row.summary or not _is_number(row.timestamp):
-            continue
+    summaries = [place for place, row in enumerate(rows) if row.summary and _is_number(row.timestamp)]
+    twice = _kept_whole(rows) if summaries else set()
+    for place in summaries:
+        summary = rows[place]
         first, last = place, place + 1
-        while first > epoch and _stamped_with(rows[first - 1], row, place - first + 1):
+        while first > epoch and (
+            rows[first - 1].id in twice or _stamped_with(rows[first - 1], summary, place - first + 1)
+        ):
             first -= 1
-        while last < len(rows) and _inserted_with(rows[last], row, last - place):
+        while last < len(rows) and _inserted_with(rows[last], summary, last - place):
             last += 1
         before = [each for each in rows[epoch:first] if each.state is not RowState.REWOUND]
         pairs = [*zip(rows[first:place], before, strict=False), *_aligned(rows[place + 1 : last], before)]
         for copy, original in pairs:
             if copy.timestamp != original.timestamp and text_key(copy) == text_key(original):
                 copies[copy.id] = original.id
-        absorbed = _absorbed(row, before, place - first)
+        absorbed = _absorbed(summary, before, place - first)
         if absorbed is not None:
-            copies[row.id] = absorbed.id
+            copies[summary.id] = absorbed.id
         epoch = first
     return copies
+
+
+def _kept_whole(rows: Sequence[Message]) -> set[int]:
+    """Row ids of copies that kept the time of their original."""
+    seen: set[Hashable] = set()
+    twice: set[int] = set()
+    for row in rows:
+        key = (row.timestamp, text_key(row))
+        if key in seen:
+            twice.add(row.id)
+        seen.add(key)
+    return twice
 
 
 def _absorbed(summary: Message, before: Sequence[Message], head: int) -> Message | None:
@@ -88,6 +107,18 @@ def _same_words(content: object, words: str) -> bool:
 def _stamped_with(row: Message, summary: Message, distance: int) -> bool:
     """Whether ``row``, ``distance`` rows away, got its time from the insert that wrote ``summary``."""
     return _is_number(row.timestamp) and abs(row.timestamp - summary.timestamp) <= _STEP * (distance + 1)
+
+
+def _repeats_one(row: Message, rows: Sequence[Message], first: int, last: int) -> bool:
+    """Whether ``row`` is one of ``rows[first:last]`` once more: a kept message that carried its own time."""
+    key = text_key(row)
+    earlier = islice(rows, first, last)
+    return any(each.timestamp == row.timestamp and text_key(each) == key for each in earlier)
+
+
+def _equal(copy: Message, original: Message) -> bool:
+    """Whether a display folds the two."""
+    return copy.timestamp == original.timestamp and copy.content == original.content
 
 
 def _inserted_with(row: Message, summary: Message, distance: int) -> bool:

@@ -66,11 +66,21 @@ class Compactions:
         return said or self.newest >= boundary
 
     def archived_held(self) -> int:
-        """How many messages the artifact shows that had been archived when it was made."""
+        """How many messages the artifact shows that had been archived when it was made. One whose words a
+        live copy repeats does not count, unless the artifact shows the copy too."""
         return sum(
-            any(row_id in self._held for row_id in logical.rows) and self.was_archived(logical)
+            any(row_id in self._held for row_id in logical.rows)
+            and self.was_archived(logical)
+            and not self._may_be_its_copy(logical)
             for logical in self._rows.logical
             if logical.archived
+        )
+
+    def _may_be_its_copy(self, logical: Logical) -> bool:
+        return any(
+            self._rows.by_id[copy].state is RowState.LIVE and copy not in self._held
+            for row_id in logical.rows
+            for copy in self._rows.copies.get(row_id, ())
         )
 
     @staticmethod

@@ -23,7 +23,7 @@ _MOST_STARTS = 16
 
 def match_markdown(rows: SessionRows, document: Document) -> Tally:
     """What ``document`` holds of the session."""
-    text = document.block + b"\n\n"
+    text = document.messages
     renderings = Renderings(_renderings(rows, document))
     tally = Tally(rows)
     path = _walk(text, renderings, rows.session_id, document)
@@ -51,7 +51,7 @@ def match_markdown(rows: SessionRows, document: Document) -> Tally:
 
 def _renderings(rows: SessionRows, document: Document) -> Iterator[tuple[int, bytes]]:
     digest = document.footer.sha256 if document.footer is not None else None
-    quoted = digest is not None and document.block.find(digest.encode()) >= 0
+    quoted = digest is not None and document.data.find(digest.encode(), 0, document.block_end) >= 0
     for row in rows.rows:
         if isinstance(row.content, bytes):
             continue  # Hermes cannot export a blob: it fails on the whole session

@@ -68,6 +68,11 @@ class Document:
         return self.data[self.block_start : self.block_end]
 
     @property
+    def messages(self) -> bytes:
+        """The messages with the empty lines that the last one lost, so that all end alike."""
+        return b"".join((memoryview(self.data)[self.block_start : self.block_end], b"\n\n"))
+
+    @property
     def empty(self) -> bool:
         """Whether the file says that the session had no messages."""
         return self.declared == 0 and self.block.strip() == NO_MESSAGES.encode()

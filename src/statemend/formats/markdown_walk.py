@@ -124,7 +124,7 @@ def walk(
 ) -> Walk:
     """Consume ``text`` from ``start`` to its end, or to ``stop`` (the heading of the next segment).
 
-    ``text`` is the messages block with two newlines added, which the format strips from the last message.
+    ``text`` is ``Document.messages``.
     Where several renderings stand at one place the longest is taken, unless taking the shortest gives the
     number of messages that is ``expected``.
     """
