@@ -115,8 +115,10 @@ class Context:
         return self._computed("coverage") or ()
 
     def command(self, verb: str, *arguments: str) -> str:
-        """A ``statemend`` command line, quoted for a shell."""
-        return shlex.join(["statemend", verb, *arguments])
+        """A ``statemend`` command line, quoted for a shell; what begins like an option is not taken for
+        one."""
+        guard = ["--"] if any(argument.startswith("-") for argument in arguments) else []
+        return shlex.join(["statemend", verb, *guard, *arguments])
 
     def report(self, text: str) -> None:
         """Tell whoever waits what is being done."""

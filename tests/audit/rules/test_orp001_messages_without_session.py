@@ -84,6 +84,30 @@ def test_a_session_id_that_is_a_blob_is_shown_and_not_confused_with_text(build: 
     assert finding.subject.session == "b'abc'"
 
 
+def test_a_session_id_that_is_not_valid_text_is_reported_by_its_rows(build: Build) -> None:
+    home = build()
+    row = home.message("x")
+    home.sql("UPDATE messages SET session_id = CAST(x'61ff' AS TEXT)")
+
+    (finding,) = home.findings("ORP001")
+
+    assert finding.subject.session == "a\\xff"
+    assert finding.subject.message_ids == (row,)
+    assert finding.summary.startswith("1 message belongs to a session that is not in the store, and")
+
+    home.sql("INSERT INTO sessions (id, source, started_at) VALUES (CAST(x'61ff' AS TEXT), 'cli', 1.0)")
+    assert home.findings("ORP001") == []
+
+
+def test_the_command_does_not_take_an_id_for_an_option(build: Build) -> None:
+    home = build()
+    home.message("--live")
+
+    (finding,) = home.findings("ORP001")
+
+    assert finding.remedy.command == f"statemend show -- {home.store} --live"
+
+
 def test_a_session_without_messages_is_lawful(build: Build) -> None:
     home = build()
     home.session("empty")

@@ -43,19 +43,26 @@ ORPHANED_IDS = """
         FROM known
         WHERE known.session_id IS NOT NULL
     )
-    SELECT session_id
+    SELECT session_id, CAST(session_id AS BLOB)
     FROM known
     WHERE session_id IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = known.session_id)
 """
 ROLES = "SELECT role, COUNT(*) FROM messages WHERE session_id = ? GROUP BY role ORDER BY role"
 ROLE_NAMES = frozenset({"user", "assistant", "tool", "system", "session_meta"})
+#: For an id that is not valid text: it is shown escaped, so it cannot be asked for by what is shown.
+BY_BYTES = "SELECT id FROM messages WHERE session_id = CAST(? AS TEXT) ORDER BY id"
 NAMELESS = "SELECT id FROM messages WHERE session_id IS NULL ORDER BY id"
 
 
 def check(context: Context) -> Iterator[Finding]:
-    for (session_id,) in list(context.store.rows(ORPHANED_IDS)):
-        for counted in census(context.store, session_id):
+    for session_id, raw in list(context.store.rows(ORPHANED_IDS)):
+        counted = next(census(context.store, session_id), None)
+        if counted is None:
+            yield _misnamed(
+                context, session_id, [row_id for (row_id,) in context.store.rows(BY_BYTES, (raw,))]
+            )
+        else:
             yield _orphaned(context, session_id, counted)
     nameless = [row_id for (row_id,) in context.store.rows(NAMELESS)]
     if nameless:
@@ -77,7 +84,7 @@ def _orphaned(context: Context, session_id: Any, counted: Census) -> Finding:
         context,
         session=name,
         message_ids=[logical.shown.id for logical in display(store, session_id)],
-        summary=f"{total:,} messages belong to a session that is not in the store.",
+        summary=f"{_belong(total)} to a session that is not in the store.",
         evidence=[
             ("rows", total),
             ("live rows", counted.live),
@@ -92,6 +99,23 @@ def _orphaned(context: Context, session_id: Any, counted: Census) -> Finding:
         "the only copy.",
         command=context.command("show", context.store_label, name),
     )
+
+
+def _misnamed(context: Context, shown: str, rows: list[int]) -> Finding:
+    belong = _belong(len(rows))
+    return RULE.finding(
+        context,
+        session=shown,
+        message_ids=rows,
+        summary=f"{belong} to a session that is not in the store, and whose id is not valid text.",
+        evidence=[("rows", len(rows)), ("id with its odd bytes escaped", shown)],
+        remedy="Find their session by the rows around them, for ids follow the order of writing. "
+        "Do not delete the messages: they may be the only copy.",
+    )
+
+
+def _belong(total: int) -> str:
+    return "1 message belongs" if total == 1 else f"{total:,} messages belong"
 
 
 def _by_role(rows: Iterable[tuple[Any, ...]]) -> list[str]:
@@ -110,6 +134,6 @@ RULE = Rule(
     severity=Severity.HIGH,
     verdict=Verdict.FAULT,
     doc=__doc__,
-    reads=(ORPHANED_IDS, ROLES, NAMELESS),
+    reads=(ORPHANED_IDS, ROLES, BY_BYTES, NAMELESS),
     check=check,
 )
