@@ -43,7 +43,7 @@ def test_a_scan_shows_colour_progress_and_the_findings(demo: Path) -> None:
     assert code == 1
     assert "\x1b[" in seen
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
-    assert "looking at file" in plain, "progress"
+    assert "reading" in plain, "progress"
     assert "ORP001-" in plain
     assert "Next: statemend" in plain
 

@@ -16,6 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from statemend.audit.finding import Finding, Severity, Value, Verdict
 from statemend.report import charts, graph, text
+from statemend.report.gaps import gaps
 from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -219,6 +220,7 @@ def render(report: Report) -> str:
             )
         ),
         groups=shown,
+        gaps=gaps(report),
         linked=linked,
         counts=counts(report),
         verdict_means=VERDICT_MEANS,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from statemend.audit.finding import Finding, Value
 from statemend.report import text
+from statemend.report.gaps import gaps
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
 
@@ -78,8 +79,6 @@ def _looked(report: Report) -> Iterator[str]:
         yield f"- Store {code(store.path)}, {text.size(store.size)}" + (
             f", read as {escape(store.access)}" if store.access else ""
         )
-        if store.fault:
-            yield f"- **The store could not be read:** {escape(store.fault)}"
         if store.sessions is not None:
             yield f"- {text.count(store.sessions, 'session')}; {_rows(store)}"
         if store.era:
@@ -91,9 +90,8 @@ def _looked(report: Report) -> Iterator[str]:
     yield f"- {text.count(len(report.artifacts), 'file')} beside the store"
     ran = sum(rule.status in ("clean", "findings") for rule in report.rules)
     yield f"- {ran} of {text.count(len(report.rules), 'rule')} ran"
-    for rule in report.rules:
-        if rule.status == "could not run":
-            yield f"- **Not looked at:** {rule.id} could not run: {escape(rule.reason)}"
+    for gap in gaps(report):
+        yield f"- **Not looked at:** {escape(gap.what)}: {escape(gap.reason)}"
     for item in report.skipped[:MOST_ROWS]:
         yield f"- **Not looked at:** {code(item.path)}: {escape(item.reason)}"
     yield from _more(len(report.skipped), MOST_ROWS, "skipped files")

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from statemend.audit.finding import Finding, Severity
 from statemend.report import text
+from statemend.report.gaps import gaps
 from statemend.report.html import counts
 from statemend.report.model import SEVERITIES, Report
 
@@ -97,8 +98,7 @@ def _what(finding: Finding) -> str:
 
 
 def _not_looked_at(report: Report) -> Iterator[RenderableType]:
-    lines = [f"the store: {store.fault}" for store in report.stores if store.fault]
-    lines += [f"{rule.id}: {rule.reason}" for rule in report.rules if rule.status == "could not run"]
+    lines = [f"{gap.what}: {gap.reason}" for gap in gaps(report)]
     lines += [f"{item.path}: {item.reason}" for item in report.skipped[:10]]
     if len(report.skipped) > 10:
         lines.append(f"{len(report.skipped) - 10:,} more files")

@@ -1,0 +1,37 @@
+"""What was not looked at, each cause once."""
+
+from __future__ import annotations
+
+import msgspec
+
+from statemend.report.model import Report
+from statemend.report.text import count, listed
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Something that was not looked at: what, and why. ``rules`` are the ids of rules that could not run."""
+
+    what: str
+    reason: str
+    rules: tuple[str, ...] = ()
+
+
+def gaps(report: Report) -> tuple[Gap, ...]:
+    """Stores that could not be read, then rules that could not run; those with one reason are one gap."""
+    faults = {store.fault: Gap("the store", store.fault) for store in report.stores if store.fault}
+    by_reason: dict[str, list[str]] = {}
+    for rule in report.rules:
+        if rule.status == "could not run":
+            by_reason.setdefault(rule.reason, []).append(rule.id)
+    found = list(faults.values())
+    for reason, rules in by_reason.items():
+        if reason in faults:
+            found.append(
+                Gap(
+                    count(len(rules), "rule"),
+                    "it needs the store" if len(rules) == 1 else "they need the store",
+                )
+            )
+        else:
+            found.append(Gap(listed(rules), reason, tuple(rules)))
+    return tuple(found)

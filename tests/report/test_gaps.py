@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from tests.report import sample
+
+from statemend.report.gaps import Gap, gaps
+from statemend.report.model import RuleEntry, StoreEntry
+
+
+def blocked(rule: str, reason: str) -> RuleEntry:
+    return RuleEntry(id=rule, slug="", title="", status="could not run", reason=reason)
+
+
+def test_rules_with_one_reason_are_one_gap() -> None:
+    rules = (
+        blocked("EXP001", "a page"),
+        blocked("LIN001", "a page"),
+        blocked("ORP001", "another"),
+        RuleEntry(id="CNT001", slug="", title="", status="clean"),
+    )
+    assert gaps(sample.report(rules=rules)) == (
+        Gap("EXP001 and LIN001", "a page", ("EXP001", "LIN001")),
+        Gap("ORP001", "another", ("ORP001",)),
+    )
+
+
+def test_an_unreadable_store_is_said_once() -> None:
+    store = StoreEntry(path=sample.STORE, size=0, fault="it is empty")
+    rules = (blocked("EXP001", "it is empty"), blocked("LIN001", "it is empty"))
+    assert gaps(sample.report(rules=rules, stores=(store,))) == (
+        Gap("the store", "it is empty"),
+        Gap("2 rules", "they need the store"),
+    )
+
+
+def test_a_whole_audit_has_no_gap() -> None:
+    assert gaps(sample.clean_report()) == ()
