@@ -76,6 +76,13 @@ def test_a_head_that_kept_its_time_belongs_to_the_compaction() -> None:
     assert carried_copies(rows) == {9: 4, 10: 5}
 
 
+def test_a_loaded_row_lost_the_space_around_its_text_and_kept_its_time() -> None:
+    tail = message(6, content="c", timestamp=START + 1.5)
+    head = message(4, content="a", timestamp=START + 0.5)
+    rows = [*history("a", "b", " c\n"), head, message(5, content=SUMMARY, timestamp=NOW), tail]
+    assert carried_copies(rows) == {6: 3}
+
+
 def test_undone_rows_are_passed_over() -> None:
     undone = message(3, content="undone", state=RowState.REWOUND)
     rows = [*history("a", "b"), undone, *copies(4, SUMMARY, "a", "b")]

@@ -8,8 +8,8 @@ are two logical messages with the same words. An artifact that holds the copy ho
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Sequence
-from itertools import islice
 
 import msgspec
 
@@ -18,8 +18,6 @@ from statemend.store.history import Message, RowState
 
 #: How many rows at the end of a compaction may have no original: the turn that was being asked.
 _FRESH = 8
-#: How many rows in front of the summary may have kept their own time.
-_HEAD = 16
 #: Rows of one insert that lack a time are stamped a microsecond apart, or all alike. In seconds, with room
 #: for the rounding of floats.
 _STEP = 2e-6
@@ -43,9 +41,20 @@ def frozen(value: object) -> Hashable:
         return value
     if value is None or value == []:
         return None
-    return (
-        msgspec.json.encode(value, order="sorted") if isinstance(value, list | dict) else (type(value), value)
-    )
+    if not isinstance(value, list | dict):
+        return type(value), value
+    try:
+        return msgspec.json.encode(value, order="sorted")
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        return _frozen_oddity(value)
+
+
+def _frozen_oddity(value: object) -> str:
+    """JSON that msgspec does not write: lone surrogates, numbers of any size, nesting without end."""
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (ValueError, RecursionError):
+        return "nested too deeply"
 
 
 def carried_copies(rows: Sequence[Message]) -> dict[int, int]:
@@ -69,7 +78,7 @@ def carried_copies(rows: Sequence[Message]) -> dict[int, int]:
         before = [each for each in rows[epoch:first] if each.state is not RowState.REWOUND]
         pairs = [*zip(rows[first:place], before, strict=False), *_aligned(rows[place + 1 : last], before)]
         for copy, original in pairs:
-            if copy.timestamp != original.timestamp and text_key(copy) == text_key(original):
+            if text_key(copy) == text_key(original) and not _folded(copy, original):
                 copies[copy.id] = original.id
         absorbed = _absorbed(summary, before, place - first)
         if absorbed is not None:
@@ -79,7 +88,7 @@ def carried_copies(rows: Sequence[Message]) -> dict[int, int]:
 
 
 def _kept_whole(rows: Sequence[Message]) -> set[int]:
-    """Row ids of copies that kept the time of their original."""
+    """Row ids of copies that carried their own time: an earlier row has it, and the same words."""
     seen: set[Hashable] = set()
     twice: set[int] = set()
     for row in rows:
@@ -106,25 +115,20 @@ def _same_words(content: object, words: str) -> bool:
 
 def _stamped_with(row: Message, summary: Message, distance: int) -> bool:
     """Whether ``row``, ``distance`` rows away, got its time from the insert that wrote ``summary``."""
-    return _is_number(row.timestamp) and abs(row.timestamp - summary.timestamp) <= _STEP * (distance + 1)
+    return _is_number(row.timestamp) and bool(
+        abs(row.timestamp - summary.timestamp) <= _STEP * (distance + 1)
+    )
 
 
-def _repeats_one(row: Message, rows: Sequence[Message], first: int, last: int) -> bool:
-    """Whether ``row`` is one of ``rows[first:last]`` once more: a kept message that carried its own time."""
-    key = text_key(row)
-    earlier = islice(rows, first, last)
-    return any(each.timestamp == row.timestamp and text_key(each) == key for each in earlier)
-
-
-def _equal(copy: Message, original: Message) -> bool:
-    """Whether a display folds the two."""
-    return copy.timestamp == original.timestamp and copy.content == original.content
+def _folded(copy: Message, original: Message) -> bool:
+    """Whether a display shows the two as one message."""
+    return bool(copy.timestamp == original.timestamp and copy.content == original.content)
 
 
 def _inserted_with(row: Message, summary: Message, distance: int) -> bool:
     """Whether ``row``, ``distance`` rows behind, can be of that insert; a row appended later has a later
     time."""
-    return _is_number(row.timestamp) and row.timestamp <= summary.timestamp + _STEP * (distance + 1)
+    return _is_number(row.timestamp) and bool(row.timestamp <= summary.timestamp + _STEP * (distance + 1))
 
 
 def _aligned(tail: Sequence[Message], before: Sequence[Message]) -> list[tuple[Message, Message]]:

@@ -15,6 +15,7 @@ from statemend.formats.markdown_render import (
     segment_heading,
 )
 from statemend.formats.markdown_walk import Hit, Renderings, Walk, walk
+from statemend.store.history import Message
 
 _HEADING = re.compile(r"### (?:Tool — [^\n]+|[A-Z]\S*)(?: — \S+)?\Z".encode())
 #: How many places that look like the start of one segment are tried.
@@ -53,18 +54,27 @@ def _renderings(rows: SessionRows, document: Document) -> Iterator[tuple[int, by
     digest = document.footer.sha256 if document.footer is not None else None
     quoted = digest is not None and document.data.find(digest.encode(), 0, document.block_end) >= 0
     for row in rows.rows:
-        if isinstance(row.content, bytes):
-            continue  # Hermes cannot export a blob: it fails on the whole session
-        shown = {render_message(row)}
-        if trusted_epoch(row.timestamp) is None:
-            shown.add(render_message(row, guarded=False))
-        for rendering in shown:
+        for rendering in _shown(row):
             if quoted and digest is not None:
                 rendering = rendering.replace(PLACEHOLDER, digest)
             data = rendering.encode("utf-8", "surrogatepass")
             yield row.id, data
             if document.crlf and b"\r\n" in data:
                 yield row.id, data.replace(b"\r\n", b"\n")
+
+
+def _shown(row: Message) -> set[str]:
+    """How the releases render a row: they differ where its time is corrupt. None can render a blob, or JSON
+    that is nested too deeply."""
+    if isinstance(row.content, bytes):
+        return set()
+    try:
+        shown = {render_message(row)}
+        if trusted_epoch(row.timestamp) is None:
+            shown.add(render_message(row, guarded=False))
+    except RecursionError:
+        return set()
+    return shown
 
 
 def _walk(text: bytes, renderings: Renderings, session_id: str, document: Document) -> Walk | None:

@@ -79,7 +79,12 @@ def _settle(
 
 
 def _grouped(rows: Iterable[Message], key: Callable[[Message], Hashable]) -> dict[Hashable, list[int]]:
+    """Row ids by what they show. A row that is nested too deeply to be shown is left out, as no release can
+    export it."""
     groups: dict[Hashable, list[int]] = {}
     for row in rows:
-        groups.setdefault(key(row), []).append(row.id)
+        try:
+            groups.setdefault(key(row), []).append(row.id)
+        except RecursionError:
+            continue
     return groups
