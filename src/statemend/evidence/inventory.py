@@ -9,7 +9,7 @@ import msgspec
 
 from statemend import formats
 from statemend.errors import Undetermined, UsageError
-from statemend.evidence.settings import Settings, read_settings
+from statemend.evidence.settings import CONFIGURATION, Settings, read_settings
 from statemend.evidence.walk import Found, Skipped, walk
 from statemend.formats import files
 from statemend.formats.artifact import Artifact, Kind, Section
@@ -93,13 +93,16 @@ def take(home: Home, extra: Sequence[Path] = (), progress: Progress | None = Non
                 skipped.append(result)
             else:
                 shelves[_SHELF.get(result.kind, "artifacts")].append(result)
+    settings = read_settings(root)
+    if settings.trouble is not None:
+        skipped.append(Skipped(str(root / CONFIGURATION), settings.trouble, unread=settings.unread))
     return Inventory(
         home=home,
         artifacts=tuple(shelves["artifacts"]),
         logs=tuple(shelves["logs"]),
         manifests=tuple(shelves["manifests"]),
         skipped=tuple(skipped),
-        settings=read_settings(root),
+        settings=settings,
     )
 
 

@@ -3,47 +3,66 @@
 from __future__ import annotations
 
 import math
+import stat
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-_LARGEST = 4 * 1024 * 1024
+#: A configuration is a few KiB. What is larger would take minutes to parse.
+_LARGEST = 256 * 1024
+#: The name of the file in a home.
+CONFIGURATION = "config.yaml"
+#: What the parser raises beside its own errors: for a number of too many digits, an empty ``!!int``, a
+#: ``!!bool`` that is neither, a ``!!timestamp`` that is no time, and for nesting without end.
+_REFUSALS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
 class Settings(msgspec.Struct, frozen=True):
     """The settings that decide whether Hermes deletes sessions by itself.
 
     ``None`` means not set: the release's default holds. ``source`` says where the values come from, or
-    why there are none."""
+    why there are none. ``trouble`` says why the file gives none although it is there; ``unread`` is whether
+    that leaves open what Hermes reads in it. From a file that is no valid YAML, Hermes too takes nothing."""
 
     auto_prune: bool | None
     retention_days: float | None
     source: str
+    trouble: str | None = None
+    unread: bool = False
 
 
 def read_settings(root: Path) -> Settings:
     """The settings of the home ``root``. Never fails: what cannot be read is not set, and ``source`` says
     why."""
-    path = root / "config.yaml"
-    if not path.is_file():
-        return Settings(None, None, "no config.yaml")
+    path = root / CONFIGURATION
     try:
-        if path.stat().st_size > _LARGEST:
-            return Settings(None, None, "config.yaml is too large to be a configuration")
+        if not stat.S_ISREG((status := path.stat()).st_mode):
+            return _unread("not a regular file")
+        if status.st_size > _LARGEST:
+            return _unread(f"too large to be a configuration ({status.st_size:,} bytes)")
         text = path.read_bytes()
+    except FileNotFoundError:
+        return Settings(None, None, f"no {CONFIGURATION}")
     except OSError as error:
-        return Settings(None, None, f"config.yaml could not be read: {error.strerror}")
+        return _unread(f"could not be read: {error.strerror or error}")
     import yaml
 
     try:
         config = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return Settings(None, None, f"config.yaml is not valid YAML{_place(error)}")
+    except (yaml.YAMLError, *_REFUSALS) as error:
+        reason = f"not valid YAML{_place(error)}"
+        return Settings(
+            None, None, f"{CONFIGURATION} is {reason}", trouble=f"{reason}, so its settings do not hold"
+        )
     sessions = config.get("sessions") if isinstance(config, dict) else None
     if not isinstance(sessions, dict):
-        return Settings(None, None, "config.yaml, which says nothing of sessions")
-    return Settings(_flag(sessions.get("auto_prune")), _days(sessions.get("retention_days")), "config.yaml")
+        return Settings(None, None, f"{CONFIGURATION}, which says nothing of sessions")
+    return Settings(_flag(sessions.get("auto_prune")), _days(sessions.get("retention_days")), CONFIGURATION)
+
+
+def _unread(reason: str) -> Settings:
+    return Settings(None, None, f"{CONFIGURATION} was not read: {reason}", trouble=reason, unread=True)
 
 
 def _place(error: Exception) -> str:
