@@ -482,10 +482,15 @@ def report(**changes: object) -> Report:
 def clean_report() -> Report:
     """A report of a healthy home."""
     rules = tuple(RuleEntry(id=rule.id, slug=rule.slug, title=rule.title, status="clean") for rule in RULES)
-    stores = report().stores
+    return clean_report_of(rules=rules, stores=report().stores)
+
+
+def clean_report_of(*, rules: tuple[RuleEntry, ...], stores: tuple[StoreEntry, ...]) -> Report:
+    """A report without findings, sessions and events."""
     return report(
         findings=(),
         rules=rules,
+        stores=stores,
         verdict=sentence((), rules, stores),
         timeline=(),
         lineage=(),

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from tests.report import sample
 
+from statemend.report import html, markdown
+from statemend.report.families import ABOUT_LINES
 from statemend.report.gaps import Gap, gaps
 from statemend.report.model import RuleEntry, StoreEntry
 
@@ -34,3 +36,18 @@ def test_an_unreadable_store_is_said_once() -> None:
 
 def test_a_whole_audit_has_no_gap() -> None:
     assert gaps(sample.clean_report()) == ()
+
+
+def test_nothing_is_called_plain_or_absent_that_was_not_looked_at() -> None:
+    store = StoreEntry(path=sample.STORE, size=0, fault="it is empty")
+    ran = tuple(RuleEntry(id=rule, slug="", title="", status="clean") for rule in sorted(ABOUT_LINES))
+    counted = sample.report().stores
+    for shown in (html.render, markdown.render):
+        unread = shown(sample.clean_report_of(stores=(store,), rules=()))
+        partly = shown(sample.clean_report_of(stores=counted, rules=ran[1:]))
+        whole = shown(sample.clean_report_of(stores=counted, rules=ran))
+        assert "No family of sessions is ambiguous" not in unread + partly
+        assert "No session has" not in unread
+        assert "Nothing in this home tells" not in unread
+        assert "No family of sessions is ambiguous" in whole
+        assert "No session has" in whole

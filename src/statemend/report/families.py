@@ -12,7 +12,7 @@ from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
 
 #: Rules about lines that part, end or close into a ring; the one that says most about a family comes first.
-_ABOUT_LINES = ("LIN003", "LIN002", "LIN001", "LIN004", "LIN009", "ORP002")
+ABOUT_LINES = ("LIN003", "LIN002", "LIN001", "LIN004", "LIN009", "ORP002")
 
 
 def ambiguous(
@@ -25,7 +25,7 @@ def ambiguous(
     """
     named: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        if finding.rule in _ABOUT_LINES and finding.subject.session is not None:
+        if finding.rule in ABOUT_LINES and finding.subject.session is not None:
             members = _members(graph, finding.subject.session)
             if len(members) > 1:
                 named.setdefault(members, []).append(finding)
@@ -43,7 +43,7 @@ def _members(graph: Graph, session_id: str) -> tuple[str, ...]:
 def _family(
     graph: Graph, members: Sequence[str], findings: Sequence[Finding], counted: Mapping[str, Census], era: Era
 ) -> Family:
-    first = min(findings, key=lambda finding: (_ABOUT_LINES.index(finding.rule), finding.subject.session))
+    first = min(findings, key=lambda finding: (ABOUT_LINES.index(finding.rule), finding.subject.session))
     start = first.subject.session or members[0]
     judge = Era.V22 if era >= Era.V18 else era
     edges = [edge for sid in members if (edge := graph.edge(sid)) is not None]

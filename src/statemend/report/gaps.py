@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from statemend.report.families import ABOUT_LINES
 from statemend.report.model import Report
 from statemend.report.text import count, listed
 
@@ -35,3 +36,14 @@ def gaps(report: Report) -> tuple[Gap, ...]:
         else:
             found.append(Gap(listed(rules), reason, tuple(rules)))
     return tuple(found)
+
+
+def rows_known(report: Report) -> bool:
+    """Whether the rows of every store were counted, so that what is not listed is not there."""
+    return all(store.live is not None for store in report.stores)
+
+
+def lineage_known(report: Report) -> bool:
+    """Whether every rule about lineage ran or did not apply, so that a family that is not shown is plain."""
+    told = {rule.id for rule in report.rules if rule.status != "could not run"}
+    return rows_known(report) and told.issuperset(ABOUT_LINES)

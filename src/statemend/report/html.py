@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from statemend.audit.finding import Finding, Severity, Value, Verdict
 from statemend.report import charts, graph, text
-from statemend.report.gaps import gaps
+from statemend.report.gaps import gaps, lineage_known, rows_known
 from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -221,6 +221,8 @@ def render(report: Report) -> str:
         ),
         groups=shown,
         gaps=gaps(report),
+        rows_known=rows_known(report),
+        lineage_known=lineage_known(report),
         linked=linked,
         counts=counts(report),
         verdict_means=VERDICT_MEANS,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from statemend.audit.finding import Finding, Value
 from statemend.report import text
-from statemend.report.gaps import gaps
+from statemend.report.gaps import gaps, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
 
@@ -185,7 +185,11 @@ _EVENTS = {
 def _timeline(report: Report) -> Iterator[str]:
     yield from _heading("Timeline")
     if not report.timeline:
-        yield "Nothing in this home tells of exports, compactions, deletions or failed appends."
+        yield (
+            "Nothing in this home tells of exports, compactions, deletions or failed appends."
+            if rows_known(report)
+            else "No file here tells of exports or failed appends; the store could not be read for the rest."
+        )
         return
     rows = (
         [
@@ -203,7 +207,11 @@ def _timeline(report: Report) -> Iterator[str]:
 def _lineage(report: Report) -> Iterator[str]:
     yield from _heading("Lineage")
     if not report.lineage:
-        yield "No family of sessions is ambiguous."
+        yield (
+            "No family of sessions is ambiguous."
+            if lineage_known(report)
+            else "Not every rule about lineage could say something, so nothing is said about families here."
+        )
     for family in report.lineage[:12]:
         yield from _family(family)
     yield from _more(len(report.lineage), 12, "families")
@@ -234,7 +242,11 @@ def _family(family: Family) -> Iterator[str]:
 def _sessions(report: Report) -> Iterator[str]:
     yield from _heading("Sessions")
     if not report.sessions:
-        yield "No session has archived or rewound rows, a file, or a finding."
+        yield (
+            "No session has archived or rewound rows, a file, or a finding."
+            if rows_known(report)
+            else "The rows could not be counted, so no session is shown."
+        )
         return
     rows = (
         [
