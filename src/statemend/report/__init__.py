@@ -1,0 +1,1 @@
+"""What an audit found, shown: as data, as a page, as Markdown, on a terminal."""

@@ -77,13 +77,15 @@ def build(
             ),
         )
     )
-    skipped = tuple(sorted((SkippedEntry(item.path, item.reason) for item in inventory.skipped), key=_path))
+    unread = frozenset(audit.unread)
+    entries = (SkippedEntry(item.path, item.reason, item in unread) for item in inventory.skipped)
+    skipped = tuple(sorted(entries, key=_path))
     rows = excerpt.rows if excerpt else {}
     return Report(
         tool=Tool(name="statemend", version=statemend.__version__, sqlite=apsw.sqlite_lib_version()),
         home=audit.home,
         generated_at=text.generated_at(audit.at),
-        verdict=sentence(findings, rules, stores),
+        verdict=sentence(findings, rules, stores, skipped),
         exit_code=exit_code(audit, fail_on),
         stores=stores,
         artifacts=artifacts,

@@ -233,14 +233,12 @@ def _fail_closed(evidence: Evidence) -> Check:
     blocked = [rule.id for rule in evidence.rules.values() if rule.status == "could not run"]
     faults = [store.fault for store in evidence.stores if store.fault]
     damaged = sum(artifact.damage is not None for artifact in evidence.artifacts)
+    unread = sum(item.unread for item in evidence.skipped)
     answer: tuple[Answer, str]
     if blocked or faults:
         answer = "no", f"{count(len(blocked), 'rule')} could not run, so those answers are missing."
-    elif damaged or evidence.skipped:
-        answer = (
-            "no",
-            f"{damaged} damaged and {len(evidence.skipped)} unread files are left out of the answers.",
-        )
+    elif damaged or unread:
+        answer = "no", f"{damaged} damaged and {unread} unread files are left out of the answers."
     else:
         answer = "yes", "Every rule ran, and every file that was found could be read."
     return _check(

@@ -171,10 +171,12 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkippedEntry(msgspec.Struct, frozen=True):
-    """A file that was not looked at, and why."""
+    """A file that was not looked at, and why. ``unread`` is true when it may hold what a rule looked for, so
+    that something stays open, false when it is none of the files that the rules look at."""
 
     path: str
     reason: str
+    unread: bool = False
 
 
 class MessageText(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@ next."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
@@ -37,10 +36,10 @@ _SHAPE = {
 
 def render(report: Report, width: int = 100) -> str:
     """The report as plain text, for a file or a pipe."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    console.print(renderable(report))
-    assert isinstance(console.file, io.StringIO)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+    console = Console(width=width, color_system=None, force_terminal=False, highlight=False)
+    with console.capture() as captured:
+        console.print(renderable(report))
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def renderable(report: Report) -> RenderableType:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.report import text
-from statemend.report.model import RuleEntry, StoreEntry
+from statemend.report.model import RuleEntry, SkippedEntry, StoreEntry
 
 _WORST = {
     Severity.CRITICAL: "text is gone or about to be",
@@ -17,13 +17,17 @@ _WORST = {
 }
 
 
-def sentence(findings: Sequence[Finding], rules: Sequence[RuleEntry], stores: Sequence[StoreEntry]) -> str:
+def sentence(
+    findings: Sequence[Finding],
+    rules: Sequence[RuleEntry],
+    stores: Sequence[StoreEntry],
+    skipped: Sequence[SkippedEntry] = (),
+) -> str:
     """One sentence: how many faults and risks, the worst of it, and what could not be determined."""
     unreadable = [store for store in stores if store.fault]
     if unreadable and not any(finding.verdict is not Verdict.FAULT for finding in findings):
         return f"The store cannot be read, so nothing is said about what it holds: {unreadable[0].fault}."
-    blocked = sum(rule.status == "could not run" for rule in rules)
-    doubt = f"{text.count(blocked, 'rule')} could not run" if blocked else ""
+    doubt = _doubt(rules, stores, skipped)
     pressing = [finding for finding in findings if finding.verdict in (Verdict.FAULT, Verdict.RISK)]
     if pressing:
         return f"{_numbers(pressing)}: {_worst(pressing)}{'; ' + doubt if doubt else ''}."
@@ -32,6 +36,18 @@ def sentence(findings: Sequence[Finding], rules: Sequence[RuleEntry], stores: Se
     if findings:
         return f"No fault and no risk; {text.count(len(findings), 'smaller point')} to know of."
     return "No fault and no risk found."
+
+
+def _doubt(rules: Sequence[RuleEntry], stores: Sequence[StoreEntry], skipped: Sequence[SkippedEntry]) -> str:
+    """What leaves the answer open, as one clause; empty when nothing does."""
+    blocked = sum(rule.status == "could not run" for rule in rules)
+    unread = sum(item.unread for item in skipped)
+    parts = [
+        f"{text.count(blocked, 'rule')} could not run" if blocked else "",
+        f"{text.count(unread, 'file')} could not be read" if unread else "",
+        "the store changed while it was read" if any(store.unchanged is False for store in stores) else "",
+    ]
+    return " and ".join(filter(None, parts))
 
 
 def _numbers(findings: Sequence[Finding]) -> str:
