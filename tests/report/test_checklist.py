@@ -168,7 +168,8 @@ def test_a_loss_answers_every_question_that_it_bears_on() -> None:
 
 
 def test_what_was_skipped_or_changed_meanwhile_is_admitted() -> None:
-    assert answers(skipped=[SkippedEntry("/x/b", "not text")])["Fail closed"] == "no"
+    assert answers(skipped=[SkippedEntry("/x/b", "could not be read", unread=True)])["Fail closed"] == "no"
+    assert answers(skipped=[SkippedEntry("/x/b", "not text")])["Fail closed"] == "yes"
     assert answers(unchanged=False)["Regression evidence"] == "no"
     assert answers(unchanged=None)["Regression evidence"] == "unknown"
     assert answers(era=None)["Version scope"] == "unknown"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.report.sample import STORE, finding
 
 from statemend.audit.finding import Severity, Verdict
-from statemend.report.model import RuleEntry, StoreEntry
+from statemend.report.model import RuleEntry, SkippedEntry, StoreEntry
 from statemend.report.verdict import sentence
 
 BLOCKED = RuleEntry(id="LIN004", slug="cycle", title="", status="could not run", reason="a page")
@@ -36,3 +36,20 @@ def test_an_unreadable_store_is_never_called_clean() -> None:
     assert sentence((), (BLOCKED,), (store,)) == (
         "The store cannot be read, so nothing is said about what it holds: the file is empty."
     )
+
+
+def test_what_was_not_read_keeps_a_home_from_being_called_clean() -> None:
+    store = StoreEntry(path=STORE, size=4096, unchanged=False)
+    skipped = (
+        SkippedEntry("/x/a.md", "could not be read", unread=True),
+        SkippedEntry("/x/b.md", "could not be read", unread=True),
+        SkippedEntry("/x/c.png", "not text"),
+    )
+    assert sentence((), (CLEAN,), (), skipped) == (
+        "No fault found, but 2 files could not be read, so this home cannot be called clean."
+    )
+    assert sentence((), (CLEAN,), (store,), skipped[1:]) == (
+        "No fault found, but 1 file could not be read and the store changed while it was read, "
+        "so this home cannot be called clean."
+    )
+    assert sentence((), (CLEAN,), (), skipped[2:]) == "No fault and no risk found."
