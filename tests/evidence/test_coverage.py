@@ -349,6 +349,20 @@ def test_a_segment_that_a_logical_export_lacks_is_another_segments(scene: Scene)
     assert len(coverage.missing) == 6
 
 
+def test_one_json_object_may_hold_a_whole_lineage(scene: Scene) -> None:
+    scene.session("s2", parent_session_id="s1").say("continued", 60.0, "s2")
+    lines = [json.loads(scene.export(Kind.JSONL, each).read_text()) for each in ("s1", "s2")]
+    both = [message for line in lines for message in line["messages"]]
+    whole = {**lines[1], "lineage_session_ids": ["s1", "s2"], "messages": both}
+    for path in scene.exports.iterdir():
+        path.unlink()
+    (scene.exports / "whole.jsonl").write_text(json.dumps(whole) + "\n")
+    sessions = scene.sessions()
+    for session_id, count in (("s1", 6), ("s2", 1)):
+        (coverage,) = sessions[session_id].artifacts
+        assert (coverage.exact, coverage.extra, coverage.missing) == (count, 0, ())
+
+
 def test_a_message_may_imitate_a_segment(scene: Scene) -> None:
     scene.say("x\n\n\n## Compression segment: s2\n\n### User\n\ncontinued", 40.0)
     scene.session("s2", parent_session_id="s1").say("## Compression segment: s1\n\nback", 60.0, "s2")

@@ -6,7 +6,7 @@ artifact holds is left over. Memory is bounded by one session and one artifact s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from statemend.evidence.prompt_blocks import prompt_records
 from statemend.evidence.remains import Remains, remains_of
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
 from statemend.formats import html, jsonl, prompts
-from statemend.formats.artifact import FILTERED, Artifact, Kind, Section
+from statemend.formats.artifact import FILTERED, Artifact, Kind, Record, Section
 from statemend.formats.files import chunk
 from statemend.formats.markdown import Document
 from statemend.formats.prompts import prompt_text
@@ -140,7 +140,8 @@ class _Assessor:
         if artifact.kind in (Kind.MARKDOWN, Kind.QMD):
             return match_markdown(rows, Document.load(path))
         if artifact.kind is Kind.JSONL:
-            return match(rows, jsonl.records(path, section), lenses.JSONL)
+            records = jsonl.records(path, section)
+            return match(rows, _of_session(records, rows.session_id, section), lenses.JSONL)
         if artifact.kind is Kind.PROMPTS_JSONL:
             return match(rows, prompts.records(path, section), lenses.PROMPTS)
         if artifact.kind is Kind.PROMPTS_MARKDOWN:
@@ -160,6 +161,14 @@ class _Assessor:
         if zone.offsets:
             self._zones[artifact.path] = zone
         return match(rows, records, lenses.html(zone if zone.offsets else known or zone))
+
+
+def _of_session(records: Iterable[Record], session_id: str, section: Section) -> Iterator[Record]:
+    """The records of one session; those of a lineage name the segment that each belongs to."""
+    for record in records:
+        owner = (record.row or {}).get("session_id")
+        if not section.lineage or owner is None or owner == session_id:
+            yield record
 
 
 def _summarise(
