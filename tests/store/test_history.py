@@ -135,6 +135,7 @@ def test_an_unset_row_shows_where_hermes_heals_it(
         assert texts(store, View.ACTIVE) == active
         assert texts(store, View.DISPLAY) == ["unset", "seen"]
         assert next(history.messages(store, "s", View.RAW)).state is RowState.UNSET
+        assert [record["active"] for record in history.records(store, "s", View.ACTIVE)] == [1] * len(active)
 
 
 def test_an_unset_copy_is_shown_before_an_archived_one(rows: MakeRows) -> None:
@@ -266,6 +267,22 @@ def test_rows_for_the_model_alone_are_not_displayed(
     with made.opened() as store:
         assert texts(store, View.DISPLAY) == [*([] if hidden else ["merged"]), "said"]
         assert texts(store, View.ACTIVE) == ["merged", "said"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "decoded"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ("[1]", None),
+        ("{broken", None),
+        (None, None),
+    ],
+)
+def test_display_metadata_is_an_object_or_nothing(rows: MakeRows, cell: Any, decoded: Any) -> None:
+    with rows("0.20.1").message("s", "x", display_metadata=cell).opened() as store:
+        assert [message.display_metadata for message in history.messages(store, "s")] == [decoded]
+        assert [record["display_metadata"] for record in history.records(store, "s", View.RAW)] == [decoded]
 
 
 def test_a_row_for_the_model_alone_keeps_the_place_of_its_copy(rows: MakeRows) -> None:

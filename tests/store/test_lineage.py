@@ -146,6 +146,15 @@ def test_each_era_has_its_own_idea_of_activity(
         assert tuple(graph.resume_tip("root", era) for era in (Era.V18, Era.V20, Era.V22)) == tips
 
 
+def test_equally_active_forks_rank_by_start_and_then_by_id(rows: MakeRows) -> None:
+    made = rows("0.22.2").session("root", **ended())
+    for sid, start in (("z", 2000.0), ("a", 2001.0), ("b", 2001.0)):
+        made.session(sid, parent_session_id="root", started_at=start).message(sid, "x", at=3000.0)
+    with made.opened() as store:
+        graph = Graph.load(store)
+        assert [graph.resume_tip("root", era) for era in Era] == ["a", "a", "b", "b", "b"]
+
+
 def test_a_delegate_is_exported_as_a_segment_before_0_20(rows: MakeRows) -> None:
     made = rows("0.19.0").session("root", **ended())
     made.session("helper", parent_session_id="root", started_at=1500.0, config={"_delegate_from": "root"})

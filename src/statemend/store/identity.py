@@ -79,19 +79,17 @@ def store_digest(store: Store) -> str:
     for table in sorted(CATALOGUE):
         columns = sorted(table_columns(store, table))
         if columns:
-            total, count = _rows_sum(store, table, columns)
-            digest.update(_PACK.encode([table, columns, count]) + total.to_bytes(32, "big"))
+            digest.update(_PACK.encode([table, columns]) + _rows_sum(store, table, columns))
     return digest.hexdigest()
 
 
-def _rows_sum(store: Store, table: str, columns: list[str]) -> tuple[int, int]:
-    """The sum of the digests of all rows, which no order of reading changes, and their number."""
-    total = count = 0
+def _rows_sum(store: Store, table: str, columns: list[str]) -> bytes:
+    """The sum of the digests of all rows: the order in which they are read does not change it."""
+    total = 0
     listed = ", ".join(map(_typed, columns))
     for row in store.rows(f'SELECT {listed} FROM main."{table}"'):
         total += int.from_bytes(hashlib.sha256(_PACK.encode(row)).digest(), "big")
-        count += 1
-    return total % _WIDTH, count
+    return (total % _WIDTH).to_bytes(32, "big")
 
 
 def _typed(column: str) -> str:
