@@ -163,8 +163,8 @@ def dump(plan: Plan) -> bytes:
 
 
 def load(path: Path) -> Plan:
-    """Read a plan file. Raises ``UsageError`` for a file that is no plan, ``Undetermined`` for one that cannot
-    be read."""
+    """Read a plan file. Raises ``UsageError`` for a file that is no plan, ``Undetermined`` for one that
+    cannot be read."""
     try:
         data = path.read_bytes()
     except OSError as error:
