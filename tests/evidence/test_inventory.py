@@ -131,7 +131,7 @@ def test_leaves_no_folder_by_a_link(home: Home, tmp_path: Path) -> None:
     (exports / "file.jsonl").symlink_to(outside / "secret.jsonl")
     (exports / "broken").symlink_to(tmp_path / "nothing")
     inventory = take(home)
-    leads_out = "a symbolic link that leads out of the folders looked at"
+    leads_out = "a symbolic link that leads out of the folders looked at; name its target with --exports"
     assert reasons(inventory) == {
         "folder": leads_out,
         "file.jsonl": leads_out,
@@ -149,9 +149,18 @@ def test_a_folder_of_the_home_may_lie_elsewhere_in_it_and_not_outside(home: Home
     (Path(home.root) / "moved").rename(tmp_path / "outside")
     exports.symlink_to(tmp_path / "outside")
     assert reasons(take(home)) == {
-        "session-exports": "a symbolic link that leads out of the folders looked at"
+        "session-exports": "a symbolic link that leads out of the folders looked at; "
+        "name its target with --exports"
     }
     assert "all.jsonl" in names(take(home, [exports]))
+
+
+def test_a_folder_of_the_home_that_cannot_be_reached_leaves_something_open(home: Home) -> None:
+    exports = Path(home.root) / "session-exports"
+    shutil.rmtree(exports)
+    exports.symlink_to("/nowhere/mounted")
+    (skipped,) = take(home).skipped
+    assert (skipped.reason, skipped.unread) == ("a symbolic link to nothing", True)
 
 
 def test_never_waits_for_what_is_no_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,7 +230,7 @@ def test_what_is_no_file_is_a_mistake_of_the_request(tmp_path: Path, make: objec
 def test_a_pipe_in_the_place_of_a_log_does_not_hang(store: Path) -> None:
     os.mkfifo(f"{store}-wal")
 
-    with pytest.raises(UsageError, match="not a regular file"):
+    with pytest.raises(Undetermined, match="not a regular file, so no sidecar"):
         inspect(store)
 
 

@@ -79,6 +79,9 @@ def run(arguments: Sequence[str]) -> int:
         return complain("interrupted; nothing was written", _INTERRUPTED)
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        return complain(f"{place}{error.strerror or error}", StatemendError.exit_code)
     except Exception as error:
         if os.environ.get("STATEMEND_TRACEBACK") == "1":
             raise
@@ -91,8 +94,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _lower(message: str) -> str:
-    """A message of the argument parser as part of a line: no capital at the start, no full stop at the
-    end."""
+    """A message of the argument parser as part of a line: no class of an error in it, no capital at the
+    start, no full stop at the end."""
+    message = message.replace(": Value error, ", ": ")
     return message[:1].lower() + message[1:].rstrip(".")
 
 

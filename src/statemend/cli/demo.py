@@ -37,9 +37,12 @@ def demo(
     if not folder.name:
         raise UsageError(f"{folder}: not a name for a new folder; name one for the demo home")
     reports = folder.with_name(f"{folder.name}-reports")
-    if reports.exists() and (not reports.is_dir() or any(reports.iterdir())):
-        raise UsageError(f"{reports}: already holds something; name another folder for the demo home")
-    build(folder)
+    try:
+        if reports.exists() and (not reports.is_dir() or any(reports.iterdir())):
+            raise UsageError(f"{reports}: already holds something; name another folder for the demo home")
+        build(folder)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror or error}; name another folder for the demo") from error
     report = produce(folder, now=AUDITED_AT)
     reports.mkdir(mode=0o700, exist_ok=True)
     written = {

@@ -13,6 +13,7 @@ from statemend.errors import Refused, StatemendError, UsageError
 #: Every kind of report begins with one of these within its first bytes.
 _MARKS = (b'"statemend/report/', b"<!-- statemend/report/", b'content="statemend ', b"statemend ")
 _HEAD = 400
+_LONGEST_LINE = 1000
 #: Folders of a home: what lies in them is evidence.
 _EVIDENCE = ("session-exports", "sessions", "logs", "state-snapshots", "backups", "profiles")
 
@@ -21,9 +22,11 @@ def complain(message: str, exit_code: int) -> int:
     """Say what went wrong in one line on standard error; returns ``exit_code``."""
     from statemend.report.text import visible
 
-    line = " ".join(message.split())
+    line = visible(" ".join(message.split()))
+    if len(line) > _LONGEST_LINE:  # an absurd path; what to do stands at the end
+        line = f"{line[: _LONGEST_LINE // 2]}…{line[-_LONGEST_LINE // 2 :]}"
     with suppress(OSError):
-        print(f"statemend: {visible(line)}", file=sys.stderr)
+        print(f"statemend: {line}", file=sys.stderr)
     return exit_code
 
 
@@ -52,30 +55,36 @@ def check_target(target: Path, home: Path, store: Path, *, force: bool) -> None:
     Raises ``UsageError`` when its folder does not exist or it is no regular file, ``Refused`` when it lies
     beside the audited store or among the evidence, or would replace a file that is not a report.
     """
+    try:
+        _check_place(target)
+        real, root = Path(os.path.realpath(target)), Path(os.path.realpath(home))
+        beside = real.parent == Path(os.path.realpath(store)).parent
+        if beside or any(real.is_relative_to(root / name) for name in _EVIDENCE):
+            raise Refused(
+                f"{target}: lies in the audited home, where nothing is written; "
+                f"choose a folder outside {home}"
+            )
+        if target.exists() and not force and not _is_report(target):
+            raise Refused(
+                f"{target}: exists and is not a report of statemend; choose another name, or say --force"
+            )
+    except OSError as error:
+        raise UsageError(f"{target}: {error.strerror or error}; choose another name") from error
+
+
+def _check_place(target: Path) -> None:
     folder = target.parent
     if not folder.is_dir():
         raise UsageError(f"{target}: the folder {folder} does not exist; create it first")
     if target.exists() and not target.is_file():
         raise UsageError(f"{target}: not a regular file; leave -o out and redirect the output instead")
-    real = Path(os.path.realpath(target))
-    root = Path(os.path.realpath(home))
-    beside = real.parent == Path(os.path.realpath(store)).parent
-    if beside or any(real.is_relative_to(root / name) for name in _EVIDENCE):
-        raise Refused(
-            f"{target}: lies in the audited home, where nothing is written; choose a folder outside {home}"
-        )
-    if target.exists() and not force and not _is_report(target):
-        raise Refused(
-            f"{target}: exists and is not a report of statemend; choose another name, or say --force"
-        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{target}: this user may not write in {folder}; choose another folder")
 
 
 def _is_report(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; choose another name") from error
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
     return not head or head.startswith(_MARKS[3]) or any(mark in head for mark in _MARKS[:3])
 
 

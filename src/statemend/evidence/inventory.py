@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import msgspec
 from statemend import formats
 from statemend.errors import Undetermined, UsageError
 from statemend.evidence.settings import CONFIGURATION, Settings, read_settings
-from statemend.evidence.walk import Found, Skipped, walk
+from statemend.evidence.walk import Found, Skipped, status_of, walk
 from statemend.formats import files
 from statemend.formats.artifact import Artifact, Kind, Section
 
@@ -61,25 +63,30 @@ class Inventory(msgspec.Struct, frozen=True):
 
 
 def find_home(path: Path) -> Home:
-    """The home at ``path``, a folder with a store in it or the store itself. Raises ``UsageError``."""
-    if path.is_dir():
-        store = path / STORE_NAME
-        if not store.exists():
-            raise UsageError(f"{path}: no {STORE_NAME} in this folder; name a Hermes home or a store file")
-        return Home(str(path), str(store))
-    if not path.exists():
-        raise UsageError(f"{path}: no such file or folder")
-    return Home(str(path.parent), str(path))
+    """The home at ``path``, a folder with a store in it or the store itself.
+
+    Raises ``UsageError`` when there is none, ``Undetermined`` when the place may not be looked at.
+    """
+    if not stat.S_ISDIR(status_of(path, "a Hermes home or a store file").st_mode):
+        return Home(str(path.parent), str(path))
+    store = path / STORE_NAME
+    if not os.path.lexists(store) and os.access(path, os.X_OK):
+        raise UsageError(f"{path}: no {STORE_NAME} in this folder; name a Hermes home or a store file")
+    status_of(store, "a Hermes home or a store file")
+    return Home(str(path), str(store))
 
 
 def take(home: Home, extra: Sequence[Path] = (), progress: Progress | None = None) -> Inventory:
     """Find and classify the artifacts of ``home`` and of each folder or file in ``extra``.
 
     Files are told by content. What is none of the kinds known here is skipped with a reason, and nothing
-    is guessed. Raises ``UsageError`` for an ``extra`` path that does not exist.
+    is guessed. Raises ``UsageError`` for an ``extra`` path that does not exist, ``Undetermined`` for one that
+    may not be looked at.
     """
     root = Path(home.root)
-    folders = [root / name for name in _FOLDERS if (root / name).is_dir()]
+    for path in extra:
+        status_of(path, "a folder or a file with exports")
+    folders = [root / name for name in _FOLDERS if os.path.lexists(root / name)]
     shelves: dict[str, list[Artifact]] = {"artifacts": [], "logs": [], "manifests": []}
     skipped: list[Skipped] = []
     for number, found in enumerate(walk([*folders, *extra], [root, *extra]), start=1):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from statemend.errors import UsageError
+from statemend.errors import Undetermined, UsageError
 
 _SPECIAL = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -17,6 +17,8 @@ _SPECIAL = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+#: Whoever wants what lies behind such a link can say so.
+_LEADS_OUT = "a symbolic link that leads out of the folders looked at; name its target with --exports"
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -35,16 +37,30 @@ class Found(msgspec.Struct, frozen=True):
     size: int
 
 
+def status_of(path: Path, what: str) -> os.stat_result:
+    """What the system knows of a path that somebody named. ``what`` says in a few words what to name there.
+
+    Raises ``UsageError`` when nothing can be there, ``Undetermined`` when it may not be looked at.
+    """
+    try:
+        return path.stat()
+    except PermissionError as error:
+        raise Undetermined(f"{path}: may not be read by this user; run statemend as its owner") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        broken = "a symbolic link to nothing" if path.is_symlink() else "no such file or folder"
+        raise UsageError(f"{path}: {broken}; name {what}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}; name {what}") from error
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r}: not a possible path; name {what}") from error
+
+
 def walk(roots: Sequence[Path], inside: Sequence[Path]) -> Iterator[Found | Skipped]:
     """Every regular file below ``roots`` (folders or files), in the order of their names.
 
     A symbolic link is followed only to something that lies in one of the folders or files ``inside``. A file
-    or folder that can be reached by two ways is taken once. Raises ``UsageError`` for a root that does not
-    exist.
+    or folder that can be reached by two ways is taken once.
     """
-    for root in roots:
-        if not root.exists():
-            raise UsageError(f"{root}: no such file or folder")
     yield from _Walk(roots, inside).run()
 
 
@@ -69,7 +85,7 @@ class _Walk:
             try:
                 status = os.stat(path)
                 if is_link and path == start and self._leaves(path):
-                    yield Skipped(path, "a symbolic link that leads out of the folders looked at")
+                    yield Skipped(path, _LEADS_OUT)
                 elif self._is_new(status):
                     if stat.S_ISDIR(status.st_mode):
                         waiting.extend(self._entries(path))
@@ -80,7 +96,8 @@ class _Walk:
             except OSError as error:
                 broken = is_link and path == start and isinstance(error, FileNotFoundError)
                 reason = f"could not be read: {error.strerror or error}"
-                yield Skipped(path, "a symbolic link to nothing" if broken else reason, unread=not broken)
+                told = "a symbolic link to nothing" if broken else reason
+                yield Skipped(path, told, unread=not broken or Path(path) in self._roots)
 
     def _entries(self, folder: str) -> list[str]:
         """The entries of a folder that are no links, last first. Links are kept for later."""

@@ -101,7 +101,7 @@ def inspect(path: Path) -> Bundle:
     if main is None:
         raise UsageError(f"{given}: no such file; give the path of a state.db")
     with _reading(real):
-        wal, shm, journal = (_store_file(real + suffix) for suffix in ("-wal", "-shm", "-journal"))
+        wal, shm, journal = (_sidecar(real + suffix) for suffix in ("-wal", "-shm", "-journal"))
         hot = journal is not None and _begins_with(journal.path, _JOURNAL_MAGIC)
         with open(main.path, "rb") as source:
             header, fault, detail = judge(source.fileno(), main.size)
@@ -158,7 +158,8 @@ def _reading(path: str) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise Undetermined(f"{error.filename or path}: may not be read by this user") from error
+        what = error.filename or path
+        raise Undetermined(f"{what}: may not be read by this user; run statemend as its owner") from error
     except ValueError as error:
         raise UsageError(f"{path!r}: not a possible path ({error})") from error
     except OSError as error:
@@ -183,6 +184,16 @@ def _store_file(path: str) -> StoreFile | None:
         device=facts.st_dev,
         mode=stat.S_IMODE(facts.st_mode),
     )
+
+
+def _sidecar(path: str) -> StoreFile | None:
+    """The facts of a file beside the store. What SQLite could not use there leaves its content open."""
+    try:
+        return _store_file(path)
+    except UsageError as error:
+        raise Undetermined(
+            f"{path}: not a regular file, so no sidecar of a store; move it away and audit again"
+        ) from error
 
 
 def _has_frames(wal: StoreFile | None) -> bool:
