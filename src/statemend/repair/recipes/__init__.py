@@ -1,0 +1,1 @@
+"""One module for each recipe. ``recipe.discover`` finds them by their place."""
