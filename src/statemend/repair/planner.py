@@ -1,0 +1,169 @@
+"""Makes a plan: one audit, then each recipe over the findings that it serves, while the store is still open.
+
+Nothing is changed. The same store, looked at with the same files beside it, gives the same plan with the same
+id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+import statemend
+from statemend.audit import registry
+from statemend.audit.context import Context, Progress
+from statemend.audit.engine import audit
+from statemend.audit.facts import moment
+from statemend.audit.finding import Finding
+from statemend.errors import StatemendError, StoreUnreadable
+from statemend.repair.conflicts import Claims, in_order
+from statemend.repair.plan import Choice, Left, Plan, Planned, Step, StoreIdentity
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, select
+from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
+
+_ID_LENGTH = 16
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A plan, and why the audit that it rests on could not say everything it was asked (one sentence for each
+    cause)."""
+
+    plan: Plan
+    undetermined: tuple[str, ...]
+
+
+def make_plan(
+    path: Path,
+    *,
+    exports: Sequence[Path] = (),
+    recipes: Sequence[str] | None = None,
+    rules: Sequence[str] | None = None,
+    now: float | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Plan the repair of the home or store at ``path``; see ``draft``."""
+    return draft(path, exports=exports, recipes=recipes, rules=rules, now=now, progress=progress).plan
+
+
+def draft(
+    path: Path,
+    *,
+    exports: Sequence[Path] = (),
+    recipes: Sequence[str] | None = None,
+    rules: Sequence[str] | None = None,
+    now: float | None = None,
+    progress: Progress | None = None,
+) -> Draft:
+    """Audit the home or store at ``path`` with the folders and files ``exports``, and plan its repair.
+
+    ``recipes`` names those that may be used, ``rules`` the rules to run; ``None`` means all. ``now`` is epoch
+    seconds, by default the present; ``SOURCE_DATE_EPOCH`` in the environment fixes the time that the plan
+    bears. A plan with nothing to do has no steps and no choices.
+
+    Raises ``UsageError`` for a path without a store or a name that does not exist, ``StoreHeld`` for a store
+    in use, ``StoreUnreadable`` for one that cannot be read.
+    """
+    chosen = select(recipes)
+    home = Path(os.path.abspath(path))
+    beside = [Path(os.path.abspath(each)) for each in exports]
+    made: list[Plan] = []
+
+    def observe(context: Context, findings: Sequence[Finding]) -> None:
+        if not context.readable:
+            raise StoreUnreadable(context.refusal or f"{context.store_label}: cannot be read")
+        made.append(_plan(RecipeContext(context, findings), chosen, beside))
+
+    looked = audit(home, exports=beside, rules=rules, now=now, progress=progress, observe=observe)
+    (plan,) = made
+    return Draft(
+        plan=msgspec.structs.replace(plan, made_at=_made_at(looked.at)), undetermined=looked.undetermined
+    )
+
+
+def _plan(context: RecipeContext, recipes: tuple[Recipe, ...], exports: Sequence[Path]) -> Plan:
+    steps: list[Step] = []
+    choices: list[Choice] = []
+    planned: list[Planned] = []
+    left: list[Left] = []
+    claims = Claims()
+    for finding, proposals in _proposals(context, recipes):
+        found = [one for one in proposals if not isinstance(one, Left)]
+        reasons = [one.reason for one in proposals if isinstance(one, Left)]
+        if found and (taken := claims.held_by_another(found)):
+            found, reasons = [], [f"{taken} changes the same row; plan again when that is done"]
+        if not found:
+            left.append(Left(id=finding.id, rule=finding.rule, reason="; ".join(reasons)))
+            continue
+        claims.add(found)
+        planned.append(Planned(id=finding.id, rule=finding.rule, summary=finding.summary))
+        steps += [one for one in found if isinstance(one, Step)]
+        choices += [one for one in found if isinstance(one, Choice)]
+    plan = Plan(
+        id="",
+        made_at="",
+        tool=f"statemend {statemend.__version__}",
+        home=context.home.root,
+        store=_identity(context),
+        exports=tuple(map(str, exports)),
+        findings=tuple(planned),
+        steps=in_order(steps),
+        choices=tuple(choices),
+        left=tuple(left),
+    )
+    return msgspec.structs.replace(
+        plan, id=hashlib.sha256(msgspec.json.encode(plan)).hexdigest()[:_ID_LENGTH]
+    )
+
+
+def _proposals(
+    context: RecipeContext, recipes: tuple[Recipe, ...]
+) -> Iterator[tuple[Finding, list[Proposal]]]:
+    """Each finding in the order of the rules, with what the recipes make of it: never nothing."""
+    order = {rule.id: position for position, rule in enumerate(registry.all_rules())}
+    trusted = context.audit.trusts("sessions", "messages")
+    for finding in sorted(context.findings, key=lambda f: (order[f.rule], f.subject.session or "", f.id)):
+        context.audit.report(f"planning for {finding.id}")
+        serving = [recipe for recipe in recipes if finding.rule in recipe.serves]
+        found: list[Proposal] = []
+        for recipe in serving if trusted else ():
+            found += _ask(recipe, context, finding)
+        yield finding, found or [_left(finding, _why_not(finding, serving, trusted=trusted))]
+
+
+def _ask(recipe: Recipe, context: RecipeContext, finding: Finding) -> list[Proposal]:
+    try:
+        return list(recipe.propose(context, finding))
+    except StatemendError as error:
+        return [_left(finding, f"{recipe.name} could not read what it needs: {error}")]
+
+
+def _why_not(finding: Finding, serving: Sequence[Recipe], *, trusted: bool) -> str:
+    if serving and not trusted:
+        return "tables of the store are damaged or missing: salvage it into a new file first"
+    if serving:
+        return f"{serving[0].name} has no answer to it: {finding.remedy.text}"
+    known = registry.get(finding.rule).recipe
+    return f"{known} was not asked for" if known else f"no recipe mends it: {finding.remedy.text}"
+
+
+def _left(finding: Finding, reason: str) -> Left:
+    return Left(id=finding.id, rule=finding.rule, reason=reason)
+
+
+def _identity(context: RecipeContext) -> StoreIdentity:
+    store = context.store
+    instance = store.value(INSTANCE) if store.table_exists("state_meta") else None
+    return StoreIdentity(
+        path=context.home.store,
+        schema_digest=schema_digest(store.rows(SCHEMA_OBJECTS)),
+        instance=None if instance is None else str(instance),
+    )
+
+
+def _made_at(at: float) -> str:
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return moment(int(fixed) if fixed.isdigit() else at)
