@@ -1,4 +1,4 @@
-"""The parent's end of a process that runs inside a Hermes release (``inside.py`` is the other end)."""
+"""The parent's end of a process that runs inside a Hermes release (``inside`` is the other end)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class HermesProcess:
         home.mkdir(parents=True, exist_ok=True)
         folders = [release_folder(release), environment_folder()]
         self._process = subprocess.Popen(
-            [sys.executable, "-S", "-P", str(Path(__file__).with_name("inside.py"))],
+            [sys.executable, "-S", "-P", str(Path(__file__).with_name("inside"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={
