@@ -128,28 +128,48 @@ def render(
     ids of a logical export and stays empty for a single session. ``exported_at`` is epoch seconds.
     Raises ``UnicodeEncodeError`` where Hermes does, for text that UTF-8 cannot hold.
     """
-    session_id = str(session.get("id") or "unknown-session")
+    session_id = id_of(session)
     count = sum(len(messages) for _, messages in segments)
     declared = count if lineage else session.get("message_count", count)
     exported = iso(exported_at)
+    body = (
+        opening(session, count, lineage, kind, exported)
+        + render_messages(segments)
+        + closing(session_id, count, declared, exported)
+        + f"{PLACEHOLDER}`\n"
+    )
+    hashed = body.replace(f"`{PLACEHOLDER}`", f"`{PENDING}`")
+    return body.replace(PLACEHOLDER, hashlib.sha256(hashed.encode("utf-8")).hexdigest())
+
+
+def id_of(session: Mapping[str, Any]) -> str:
+    """The id that a file names its session by."""
+    return str(session.get("id") or "unknown-session")
+
+
+def opening(session: Mapping[str, Any], count: int, lineage: Sequence[str], kind: Kind, exported: str) -> str:
+    """A file up to its messages block. ``exported`` is the time of the export as it is printed."""
+    session_id = id_of(session)
     head = ["---", *front_matter(session, session_id, count, lineage, kind, exported), "---", ""]
     parts = ["\n".join(head), f"# {session.get('title') or session_id}\n", f"Session ID: `{session_id}`\n"]
     if session.get("source"):
         parts.append(f"Source: `{session['source']}`\n")
     if session.get("cwd"):
         parts.append(f"Working directory: `{session['cwd']}`\n")
-    parts += [
-        render_messages(segments),
-        f"{FOOTER_HEADING}\n",
-        f"- Session id: `{session_id}`",
-        f"- Exported messages: `{count}`",
-        f"- Source DB message count at export: `{declared}`",
-        f"- Exported at: `{exported}`",
-        f"- SHA256 of exported body: `{PLACEHOLDER}`",
-    ]
-    body = "\n".join(parts).rstrip() + "\n"
-    hashed = body.replace(f"`{PLACEHOLDER}`", f"`{PENDING}`")
-    return body.replace(PLACEHOLDER, hashlib.sha256(hashed.encode("utf-8")).hexdigest())
+    return "\n".join(parts) + "\n"
+
+
+def closing(session_id: str, count: int, declared: Any, exported: str) -> str:
+    """The footer behind the messages block, up to the digest. ``declared`` is how many messages the store
+    says it has."""
+    return (
+        f"\n{FOOTER_HEADING}\n\n"
+        f"- Session id: `{session_id}`\n"
+        f"- Exported messages: `{count}`\n"
+        f"- Source DB message count at export: `{declared}`\n"
+        f"- Exported at: `{exported}`\n"
+        "- SHA256 of exported body: `"
+    )
 
 
 def front_matter(
