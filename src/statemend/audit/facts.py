@@ -27,6 +27,14 @@ def moment(value: object) -> str:
         return "unknown"
 
 
+def words(value: object, limit: int = 200) -> str | None:
+    """A title, a source or another short text as evidence, cut after ``limit`` characters. A cell that holds
+    no text may hold anything, so only its type is named."""
+    if value is None:
+        return None
+    return value[:limit] if isinstance(value, str) else f"a cell of type {type(value).__name__}"
+
+
 def listed(items: Iterable[str]) -> list[str]:
     """The first items, at most ``MOST_LISTED``."""
     kept: list[str] = []

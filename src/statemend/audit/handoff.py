@@ -40,6 +40,7 @@ SELECT s.id, s.source, s.user_id, s.session_key, s.title, s.started_at
 FROM sessions AS s
 JOIN messages AS f ON f.id = (SELECT MIN(r.id) FROM messages AS r WHERE r.session_id = s.id)
 WHERE s.parent_session_id IS NULL
+  AND typeof(s.id) = 'text'
   AND CASE WHEN json_valid(s.model_config) THEN json_extract(s.model_config, '$._branched_from') END IS NULL
   AND COALESCE(
         CASE WHEN json_valid(s.model_config) THEN json_extract(s.model_config, '$._delegate_from') END,
@@ -157,7 +158,7 @@ def cut_roots(context: Context) -> Iterator[CutRoot]:
             source=source,
             user_id=user_id or None,
             session_key=key or None,
-            title=title,
+            title=title if isinstance(title, str) else None,
             started_at=started_at,
             summary_row=summary.id,
             summary_at=summary.timestamp,
@@ -228,7 +229,7 @@ def match(context: Context, dead: Node, root: CutRoot, links: Mapping[tuple[str,
     if _differ(user_id, root.user_id) or _differ(session_key, root.session_key):
         return None
     reasons = ["an export shows it so"] if (dead.id, root.id) in links else []
-    if title and root.title:
+    if isinstance(title, str) and title and root.title:
         (dead_stem, dead_number), (root_stem, root_number) = stem(title), stem(root.title)
         if dead_stem != root_stem:
             return None

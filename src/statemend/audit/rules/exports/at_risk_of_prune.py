@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from statemend.audit.context import Context
-from statemend.audit.facts import is_time, moment
+from statemend.audit.facts import is_time, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_SESSIONS, Family, Level, Rule
 from statemend.store.history import RowState, display
@@ -44,6 +44,7 @@ SELECT s.id, s.title, s.started_at, s.ended_at, s.last_activity_at,
        (SELECT MAX(m.timestamp) FROM messages AS m WHERE m.session_id = s.id)
 FROM sessions AS s
 WHERE s.ended_at IS NOT NULL
+  AND typeof(s.id) = 'text'
   AND COALESCE(s.pinned, 0) = 0
   AND EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id AND m.active = 0 AND m.compacted = 1)
 ORDER BY s.id
@@ -127,7 +128,7 @@ def _finding(
             else f"takes the session from {moment(eligible_at)} on."
         ),
         evidence=(
-            ("title", row.title),
+            ("title", words(row.title)),
             ("archived messages in no artifact", len(archived)),
             ("ended at", moment(row.ended_at)),
             ("may be pruned from", moment(eligible_at)),

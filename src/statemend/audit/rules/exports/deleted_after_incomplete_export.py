@@ -48,7 +48,7 @@ from statemend.audit.deleted import (
     rotated,
     witnesses,
 )
-from statemend.audit.facts import listed, moment
+from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage
@@ -112,7 +112,7 @@ def _finding(
             ("session started at", moment(remains.started_at)),
             ("summary made at", moment(best.summary_at)),
             ("a shown message stood before the compaction", best.inside),
-            ("source", str(best.fields["source"]) if best.fields.get("source") else None),
+            ("source", words(best.fields.get("source"), 40)),
             ("sha256 of the export", sha256),
             ("exports from before the compaction", len(earlier)),
             ("artifacts of this session", len(everything)),

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from statemend.audit.context import Context
-from statemend.audit.facts import listed, moment
+from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import READS, CutRoot, Match, cut_roots, dead_ends, exported_links, match
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
@@ -87,8 +87,8 @@ def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dic
         message_ids=(root.summary_row,),
         summary=summary,
         evidence=(
-            ("title", root.title),
-            ("source", root.source),
+            ("title", words(root.title)),
+            ("source", words(root.source, 40)),
             ("started at", moment(root.started_at)),
             ("summary stored at", moment(root.summary_at)),
             ("candidates", len(matches)),

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from statemend.audit.context import Context
-from statemend.audit.facts import is_time, listed, moment
+from statemend.audit.facts import is_time, listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import READS, CutRoot, cut_roots, dead_ends, exported_links, match
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
@@ -105,7 +105,7 @@ def check(context: Context) -> Iterator[Finding]:
             severity=severity,
             summary=_summary(verdict, len(matches)),
             evidence=(
-                ("title", node.title),
+                ("title", words(node.title)),
                 ("ended at", moment(node.ended_at)),
                 ("last message at", moment(counts.last_at if counts else None)),
                 ("live rows", counts.live if counts else 0),

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from statemend.audit.context import Context
-from statemend.audit.facts import listed
+from statemend.audit.facts import listed, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.store.lineage import Graph, Node
@@ -104,7 +104,7 @@ def check(context: Context) -> Iterator[Finding]:
             session=node.id,
             summary=summary,
             evidence=(
-                ("title", node.title),
+                ("title", words(node.title)),
                 ("resume goes to", resumed[-1]),
                 ("export ends in", exported[-1]),
                 ("path of resume", listed(resumed)),

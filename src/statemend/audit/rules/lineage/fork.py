@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from statemend.audit.context import Context
-from statemend.audit.facts import listed, moment, rows
+from statemend.audit.facts import listed, moment, rows, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import opening_summary
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
@@ -60,7 +60,11 @@ def fits(context: Context, parent: Node, child: Node) -> bool:
 
 def describe(context: Context, node: Node) -> str:
     """One candidate in one line, without a word of what was said in it."""
-    end = f"ended {moment(node.ended_at)} ({node.end_reason})" if node.ended_at is not None else "open"
+    end = (
+        f"ended {moment(node.ended_at)} ({words(node.end_reason, 40)})"
+        if node.ended_at is not None
+        else "open"
+    )
     return (
         f"{node.id}: started {moment(node.started_at)}, {end}, {rows(held_rows(context, node.id))}, "
         f"last activity {moment(node.last_active)}"
@@ -81,7 +85,7 @@ def check(context: Context) -> Iterator[Finding]:
             session=node.id,
             summary=f"{len(candidates)} sessions with messages continue this one; only one can be right.",
             evidence=(
-                ("title", node.title),
+                ("title", words(node.title)),
                 ("ended at", moment(node.ended_at)),
                 ("candidates", len(candidates)),
                 ("candidate sessions", listed(describe(context, child) for child in candidates)),

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from statemend.audit.context import Context
-from statemend.audit.facts import moment
+from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import OPENING, ORPHANED, is_false_delegate, opening_summary
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
@@ -58,6 +58,7 @@ FROM (
     WHERE instr(model_config, '_delegate_from') > 0
 ) AS s
 WHERE s.marker IS NOT NULL
+  AND typeof(s.id) = 'text'
 ORDER BY s.id
 """
 #: Read beside ``MARKED``; not in ``reads``, because releases before 0.18 have no such table.
@@ -186,13 +187,13 @@ def _finding(
         severity=severity,
         summary=summary,
         evidence=(
-            ("mark", str(row.marker)),
-            ("parent", row.parent_id),
+            ("mark", words(row.marker)),
+            ("parent", words(row.parent_id)),
             ("signs of a conversation", signs),
-            ("title", row.title),
-            ("source", row.source),
+            ("title", words(row.title)),
+            ("source", words(row.source, 40)),
             ("started at", moment(row.started_at)),
-            ("message count", row.message_count),
+            ("message count", row.message_count if isinstance(row.message_count, int) else None),
         ),
         remedy=remedy,
         command=context.command("show", context.store_label, row.id),
