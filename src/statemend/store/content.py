@@ -34,12 +34,32 @@ _TEXT_PARTS = frozenset({"text", "input_text"})
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+#: Deeper JSON than this is not taken apart: what can just be parsed here could not be written again a few
+#: calls further down.
+_DEEPEST = 400
+
+
 def parse_json(raw: Any, fallback: Any) -> Any:
-    """``raw`` parsed as JSON, or ``fallback``. Accepts what Hermes accepts (``NaN`` included)."""
+    """``raw`` parsed as JSON, or ``fallback``. Accepts what Hermes accepts (``NaN`` included), but for
+    nesting near the end of the interpreter's stack."""
     try:
-        return json.loads(raw)
+        value = json.loads(raw)
     except (ValueError, TypeError, RecursionError):
         return fallback
+    return fallback if _is_too_deep(raw, value) else value
+
+
+def _is_too_deep(raw: str | bytes, value: Any) -> bool:
+    text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+    if text.count("[") + text.count("{") <= _DEEPEST:
+        return False
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        containers = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [inner for each in containers for inner in each if isinstance(inner, list | dict)]
+        if not level:
+            return False
+    return True
 
 
 def decode_content(raw: Any) -> Any:
