@@ -25,7 +25,9 @@ def _identity(role: Any, content: Any, timestamp: Any, call_id: Any, calls: Any,
 
 
 def _row_identity(row: Message) -> Hashable:
-    return _identity(row.role, row.content, row.timestamp, row.tool_call_id, row.tool_calls, row.tool_name)
+    # A blob stands in a line as ``jsonl_writer`` puts it there.
+    content = {"blob": row.content.hex()} if isinstance(row.content, bytes) else row.content
+    return _identity(row.role, content, row.timestamp, row.tool_call_id, row.tool_calls, row.tool_name)
 
 
 def _record_identity(record: Record) -> Iterable[Hashable]:
