@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from statemend.cli import demo, explain, rules, scan, show
+from statemend.cli import demo, explain, export, rules, scan, show
 from statemend.cli.output import complain, settle
 from statemend.errors import StatemendError, UsageError
 
@@ -39,7 +39,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for verb in (scan, show, explain, rules, demo):
+for verb in (scan, show, export, explain, rules, demo):
     verb.register(app)
 
 

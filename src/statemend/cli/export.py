@@ -1,0 +1,120 @@
+"""``statemend export``: write sessions again, whole, and prove it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+HELP = """Write sessions into files that Hermes reads, the archived turns included, and prove each file.
+
+STORE is a Hermes home or a store file; it is only read. SESSION is an id, or a beginning that no other
+session shares. Each session becomes one file in DIR, and a line in the manifest.jsonl there. Every file is
+read back and compared with the store, row by row, before it counts as complete.
+
+\b
+jsonl keeps every row with its flags. Import it with 0.22.2: older releases ignore the flags, and make
+archived and undone turns live again. md, qmd and html are for people, and lack some fields.
+
+\b
+Examples:
+  statemend export ~/.hermes 20260812_091500_4f1d2c -o ~/exports
+  statemend export ~/.hermes --at-risk --exports ~/exports -o ~/exports
+  statemend export state.db 20260812 --format md -o ~/exports --report json
+"""
+
+#: What a shell reports for a program that Ctrl-C ended.
+_INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """The format of the files."""
+
+    JSONL = "jsonl"
+    MD = "md"
+    QMD = "qmd"
+    HTML = "html"
+
+
+class View(StrEnum):
+    """Which messages are written."""
+
+    RAW = "raw"
+    ACTIVE = "active"
+    DISPLAY = "display"
+
+
+class As(StrEnum):
+    """How the outcome is shown."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to ``app``."""
+    app.command("export", help=HELP, short_help="Write sessions again, whole, and prove it.")(export)
+
+
+def export(
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="A Hermes home, or a store file.")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="DIR", help="The folder to write into, outside the home."),
+    ],
+    sessions: Annotated[
+        list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session ids, or beginnings of ids.")
+    ] = None,
+    at_risk: Annotated[
+        bool,
+        typer.Option("--at-risk", "--all-at-risk", help="Every session whose archived turns no file holds."),
+    ] = False,
+    format_: Annotated[Format, typer.Option("--format", help="The format of the files.")] = Format.JSONL,
+    view: Annotated[
+        View | None,
+        typer.Option("--view", help="Which messages: raw (every row; jsonl), display (else), active."),
+    ] = None,
+    exports: Annotated[
+        list[Path] | None,
+        typer.Option("--exports", metavar="DIR", help="With --at-risk: where else exports are. Repeatable."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an export of the session that shows nothing more.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
+    ] = False,
+    report: Annotated[As, typer.Option("--report", help="How to show what was done.")] = As.TABLE,
+) -> int:
+    """Export, prove, show, and return the exit code."""
+    from statemend.cli import terminal
+    from statemend.cli.output import complain, emit
+    from statemend.repair import reexport as job
+
+    try:
+        with terminal.progress() as tell:
+            done = job.reexport(
+                store,
+                sessions or (),
+                output,
+                form=job.Format(format_.value),
+                view=None if view is None else job.View(view.value),
+                at_risk=at_risk,
+                exports=exports or (),
+                force=force,
+                live=live,
+                progress=tell,
+            )
+    except KeyboardInterrupt:
+        return complain("interrupted; files that have their name are whole, and stay", _INTERRUPTED)
+    if report is As.JSON:
+        from statemend.report.json import dump
+
+        emit(dump(done))
+    else:
+        from statemend.report.export_table import renderable
+
+        terminal.show(renderable(done))
+    return done.exit_code
