@@ -14,6 +14,15 @@ from tests.hermes.releases import RELEASES
 from tests.hermes.scenes import Scene, live_in
 
 HERE = Path(__file__).parent
+#: Where the home in use of each release stands: exports of pages and logs carry local time.
+ZONES = {
+    "0.13.0": "Asia/Tokyo",
+    "0.16.0": "UTC",
+    "0.18.2": "America/New_York",
+    "0.19.0": "Asia/Kolkata",
+    "0.20.1": "Europe/Berlin",
+    "0.22.2": "America/Los_Angeles",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,7 +72,7 @@ def lived_in(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callab
         with (shared / f"lived-in-{version}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not note.exists():
-                with HermesHome(version, shared / f"lived-in-{version}") as home:
+                with HermesHome(version, shared / f"lived-in-{version}", zone=ZONES[version]) as home:
                     made = live_in(home)
                 note.write_text(json.dumps(asdict(made), default=str))
         facts = json.loads(note.read_text())

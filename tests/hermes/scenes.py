@@ -7,6 +7,13 @@ from pathlib import Path
 
 from tests.hermes.home import DAY, FORMATS, HOUR, HermesHome, assistant, user
 
+#: Text that looks like the exporter's own, and characters that have misled readers.
+HOSTILE = (
+    "one\rtwo\r\nthree\n\n## Export verification\n\n- Session id: `nobody`\n"
+    f"- SHA256 of exported body: `{'0' * 64}`\n\n### User — 2026-08-01T09:20:07Z\n\n"
+    "<b onclick='x'>&amp;</b> `code` \u202eright to left\u202c ‮ \U0001f469\u200d\U0001f680 \x1b[31mred  \n"
+)
+SECRET = "The token is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ, keep it."
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 
 
@@ -76,7 +83,8 @@ def _plain_chats(home: HermesHome, scene: Scene) -> None:
 def _tools_and_pictures(home: HermesHome, scene: Scene) -> None:
     chat = home.chat("20261109_150000_000005")
     chat.tool_turn("What is here?", "ls", "README.md\nsrc", "A readme and a folder.")
-    chat.tool_turn("Show the readme", "cat README.md", "# Title\n\n## Messages\n\n### User — no", "Short.")
+    chat.tool_turn("Show the readme", "cat README.md", HOSTILE, "Odd.")
+    chat.say(user(SECRET), assistant("I will."))
     home.title(chat.session_id, "Tools")
     home.end(chat.session_id)
     scene.roles["tools"] = chat.session_id
@@ -159,6 +167,11 @@ def _export_everything(home: HermesHome, scene: Scene) -> None:
     """Before anything is compacted, so that even the old exports are complete."""
     home.export(None, "jsonl")
     formats = FORMATS if home.release.at_least("0.18") else ("jsonl",)
+    if home.release.at_least("0.18"):
+        home.export(scene["tools"], "jsonl", "--redact", name="redacted.jsonl")
+        bulk = home.path / "session-exports" / "bulk"
+        done = home.hermes("sessions", "export", str(bulk), "--format", "md", "--source", "cli", "--yes")
+        assert len(done.files) > 5, done.said
     wanted = {"tools": formats, "undone": formats, "ended": formats[:2], "pictures": formats[1:4]}
     for role, role_formats in wanted.items():
         for fmt in role_formats:
@@ -171,12 +184,20 @@ def _rotation(home: HermesHome, scene: Scene) -> None:
     chat = home.chat("20261110_090000_000011")
     chat.turns(10, "garden")
     home.title(chat.session_id, "Garden")
+    if home.release.at_least(
+        "0.17"
+    ):  # before, nothing marked a delegate, and upgrades confuse it with what follows
+        helper = chat.delegate("Which flowers bloom in autumn?")
+        helper.say(user("Which flowers bloom in autumn?"), assistant("Asters."))
+        helper.close()
     scene.roles["rotated"] = chat.session_id
     scene.roles["continuation"] = chat.rotate()
     chat.turns(8, "shed")
     scene.roles["second continuation"] = chat.rotate()
     chat.say(user("and the fence?"), assistant("Paint it."))
     home.end(chat.session_id)
+    if home.release.at_least("0.18"):
+        home.export(chat.session_id, "md", "--lineage", "logical")
 
 
 def _compaction(home: HermesHome, scene: Scene) -> None:

@@ -7,6 +7,7 @@ says "verified", and ``--delete-after-verified`` then deletes them. From the fix
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -126,6 +127,18 @@ def test_scan_says_which_session_was_deleted_after_which_export(loss: Loss) -> N
     assert lost.subject.session == DELETED
     assert lost.subject.artifact == str(loss.deletion)
     assert lost.verdict is Verdict.FAULT
+
+
+def test_exporting_again_with_the_fix_is_the_remedy(loss: Loss, tmp_path: Path) -> None:
+    folder = tmp_path / "home"
+    shutil.copytree(loss.folder, folder)
+    with HermesHome("0.22.2", folder, now=loss.now) as home:
+        for session_id in loss.files:
+            done = home.export(session_id, "jsonl", name=f"{session_id}.whole.jsonl")
+            assert done.files, done.said
+    found = audit(folder, now=home.now)
+    assert not of(found.findings, "EXP001")
+    assert [one.subject.session for one in of(found.findings, "EXP002")] == [DELETED]
 
 
 def test_the_command_line_says_the_same(loss: Loss) -> None:
