@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from statemend.report.text import encodable
 
 #: The published schema. ``write_schema`` makes it; a test says when it is stale.
 SCHEMA_FILE = Path(__file__).parent / "schema" / "report-v1.json"
+
+_NOT_ASCII = re.compile(r"[^\x20-\x7e\n]")
 
 
 def render(report: Report) -> str:
@@ -29,9 +33,14 @@ def without_absent(report: Report) -> dict[str, Any]:
 
 
 def dump(value: Any) -> str:
-    """Any value of structs and plain types as the JSON that statemend prints."""
+    """Any value of structs and plain types as the JSON that statemend prints. What a terminal would obey
+    instead of show is spelled out (``\\u202e``); a reader of JSON gets the character itself."""
     encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
-    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+    return _NOT_ASCII.sub(_spelled_out, msgspec.json.format(encoded, indent=2).decode()) + "\n"
+
+
+def _spelled_out(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
 
 
 def _encodable(value: Any) -> Any:
