@@ -110,5 +110,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="relink",
     reads=(READS_SESSIONS, READS_MESSAGES, *READS),
 )

@@ -152,5 +152,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="dead-end",
     reads=(READS_SESSIONS, READS_MESSAGES, LAST_ROW, LATER_ROWS, *READS),
 )

@@ -106,5 +106,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="fork",
     reads=(READS_SESSIONS, READS_MESSAGES),
 )

@@ -209,5 +209,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="untag",
     reads=(MARKED, OPENING, READS_SESSIONS, READS_MESSAGES),
 )

@@ -1,0 +1,90 @@
+"""Reopens a session that a compression ended and that nothing continues.
+
+Clearing the end stamp and its reason is what Hermes from 0.20 on does itself before the next turn of such a
+session. Every row stays, and the conversation can go on where it stopped. Whether it should is the operator's
+choice: a continuation that was deleted on purpose leaves the same picture. A live lease or lock refuses the
+change when it is carried out.
+
+Where a cut-off session fits as the continuation, linking that one is the repair, and this recipe leaves the
+finding to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statemend.audit.facts import moment
+from statemend.audit.finding import Finding, Verdict
+from statemend.repair.handoffs import handoffs
+from statemend.repair.plan import Choice, Left, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, step_id, update_of
+from statemend.store.holders import leases
+
+
+def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """To reopen or to leave it, or why it is no question."""
+    session = finding.subject.session or ""
+    fitting = handoffs(context).of_dead_end(session)
+    if fitting:
+        named = ", ".join(dict.fromkeys(_cut_finding(context, pair.root.id) for pair in fitting))
+        reason = f"served by the relink of {named}"
+        yield Left(id=finding.id, rule=finding.rule, reason=reason)
+        return
+    if finding.verdict is Verdict.LEFTOVER:
+        yield Left(id=finding.id, rule=finding.rule, reason=f"lawful as it is: {finding.summary}")
+        return
+    cleared = {"ended_at": None, "end_reason": None}
+    step = Step(
+        id=step_id(RECIPE.name, finding),
+        recipe=RECIPE.name,
+        finding=finding.id,
+        step_class=StepClass.CHOICE,
+        title=f"Reopen {session}",
+        why="It was ended by compression, and nothing continues it; reopened, the conversation can go on.",
+        operations=(update_of(context.store, "sessions", {"id": session}, cleared),),
+        sessions=(session,),
+        sources=tuple(
+            Source(column=column, origin="cleared, as Hermes 0.20 and newer do when nothing continues it")
+            for column in cleared
+        ),
+    )
+    yield Choice(
+        id=f"{finding.id}/{RECIPE.name}",
+        finding=finding.id,
+        question=f"Is the conversation of {session} to go on where it stopped?",
+        options=(
+            Option(
+                id="reopen",
+                title="Reopen it: clear the end stamp and its reason",
+                evidence=tuple(_evidence(context, finding, session)),
+                steps=(step,),
+            ),
+            Option(
+                id="leave",
+                title="Leave it closed",
+                evidence=("right when its continuation was deleted on purpose; every row stays readable",),
+            ),
+        ),
+    )
+
+
+def _cut_finding(context: RecipeContext, root: str) -> str:
+    found = [one.id for one in context.of_rule("LIN009") if one.subject.session == root]
+    return f"{root} ({found[0]})" if found else root
+
+
+def _evidence(context: RecipeContext, finding: Finding, session: str) -> Iterator[str]:
+    yield finding.summary
+    facts = {fact.label: fact.value for fact in finding.evidence}
+    for label in ("title", "ended at", "last message at", "live rows"):
+        if label in facts:
+            yield f"{label}: {facts[label] if facts[label] is not None else 'none'}"
+    children = len(context.graph.children(session))
+    if children:
+        yield f"{children} other session(s) name it as parent; they stay as they are"
+    for lease in leases(context.store, context.now):
+        if lease.key == session and lease.live is False:
+            yield f"a {lease.kind} of {lease.holder} ran out {moment(lease.expires_at)}; it is left there"
+
+
+RECIPE = Recipe(name="dead-end", serves=("LIN001",), doc=__doc__ or "", propose=propose)

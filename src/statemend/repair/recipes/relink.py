@@ -1,0 +1,141 @@
+"""Gives a continuation that was cut off its parent again.
+
+The parent of a session that begins with a compaction summary is set to the session that a compression ended
+and that nothing continues. Nothing else is changed: the parent bears its end reason already, and the link is
+all that is missing, so one link mends the cut continuation and the dead end.
+
+It is done without asking when exactly one session fits on either side and the evidence decides: an undamaged
+export, made when the link was there, names it, or at least two rows stand in both sessions and the time, the
+title or the routing key agrees. Otherwise every way to link the sessions that fit each other is a choice. It
+is also a choice where the continuation began before the end of its parent was written and the store is older
+than 0.18: those releases do not take it for the continuation, and the upgrade to 0.17 would mark it as a
+subagent run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statemend.audit.facts import moment, words
+from statemend.audit.finding import Finding, Verdict
+from statemend.repair.handoffs import Handoffs, Pair, handoffs, matchings
+from statemend.repair.plan import Choice, Left, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, step_id, update_of
+from statemend.store.schema import Era
+
+#: So many ways to link several sessions are listed; beyond that, one link at a time.
+_WAYS = 24
+
+
+def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """The link, the choice of links, or why there is none."""
+    root = finding.subject.session or ""
+    found = handoffs(context)
+    together = found.together(root)
+    if not together:
+        yield Left(id=finding.id, rule=finding.rule, reason=_nothing_fits(finding))
+        return
+    if len(together) == 1 and together[0].strong and not _misread(context, together[0]):
+        yield _step(context, finding, together[0], StepClass.SAFE, 1)
+        return
+    host = min(pair.root.id for pair in together)
+    findings = {one.subject.session: one for one in context.of_rule(finding.rule)}
+    if root != host and host in findings:
+        reason = f"decided together with {findings[host].id}: the same sessions fit"
+        yield Left(id=finding.id, rule=finding.rule, reason=reason)
+        return
+    yield _choice(context, {**findings, root: finding}, finding, together, found)
+
+
+def _nothing_fits(finding: Finding) -> str:
+    if finding.verdict is Verdict.LEFTOVER:
+        return f"lawful as it is: {finding.summary}"
+    return "no session of this store fits as its parent"
+
+
+def _misread(context: RecipeContext, pair: Pair) -> bool:
+    """Whether the store's own release would not take the link for a continuation."""
+    return context.store.schema.era < Era.V18 and pair.early
+
+
+def _step(context: RecipeContext, finding: Finding, pair: Pair, kind: StepClass, number: int) -> Step:
+    parent, child = pair.dead.id, pair.root.id
+    return Step(
+        id=step_id(RECIPE.name, finding, number),
+        recipe=RECIPE.name,
+        finding=finding.id,
+        step_class=kind,
+        title=f"Make {parent} the parent of {child}",
+        why=(
+            f"{parent} was ended by compression and nothing continues it; {child} begins with a summary and "
+            "has no parent. The link mends both."
+        ),
+        operations=(update_of(context.store, "sessions", {"id": child}, {"parent_session_id": parent}),),
+        sessions=(child,),
+        sources=(
+            Source(
+                column="parent_session_id",
+                origin="; ".join(pair.match.reasons),
+                artifact=pair.export.path if pair.export else None,
+                locator=f"session {child}" if pair.export else None,
+                digest=pair.export.sha256 if pair.export else None,
+            ),
+        ),
+    )
+
+
+def _choice(
+    context: RecipeContext,
+    findings: dict[str | None, Finding],
+    finding: Finding,
+    together: tuple[Pair, ...],
+    found: Handoffs,
+) -> Choice:
+    options: list[Option] = []
+    number = 0
+    for way in matchings(together, _WAYS):
+        steps = []
+        for pair in way:
+            number += 1
+            served = findings.get(pair.root.id, finding)
+            steps.append(_step(context, served, pair, StepClass.CHOICE, number))
+        options.append(
+            Option(
+                id="; ".join(f"{pair.dead.id} > {pair.root.id}" for pair in way),
+                title="; ".join(f"{pair.root.id} continues {pair.dead.id}" for pair in way),
+                evidence=tuple(line for pair in way for line in _evidence(context, pair, found)),
+                steps=tuple(steps),
+            )
+        )
+    options.append(Option(id="leave", title="Leave the sessions as they are, unlinked"))
+    roots = sorted({pair.root.id for pair in together})
+    return Choice(
+        id=f"{finding.id}/{RECIPE.name}",
+        finding=finding.id,
+        question=f"Which session is continued by {', by '.join(roots)}?",
+        options=tuple(options),
+    )
+
+
+def _evidence(context: RecipeContext, pair: Pair, found: Handoffs) -> Iterator[str]:
+    dead, root, link = pair.dead, pair.root, pair.match
+    yield (
+        f"{dead.id} ended {moment(dead.ended_at)}, {root.id} began {moment(root.started_at)} with a summary "
+        f"stored {moment(root.summary_at)}"
+    )
+    yield f"titles: {words(dead.title) or 'none'} / {words(root.title) or 'none'}"
+    yield from link.reasons
+    yield f"{link.carried} of the first rows behind the summary stand among the last rows of {dead.id}"
+    if pair.export is not None:
+        damage = f" (damaged: {pair.export.damage})" if pair.export.damage else ""
+        yield f"named by {pair.export.path}{damage}"
+    rivals = len(found.of_root(root.id)) - 1, len(found.of_dead_end(dead.id)) - 1
+    yield f"{rivals[0]} other parents fit {root.id}, {rivals[1]} other sessions fit {dead.id}"
+    if _misread(context, pair):
+        yield (
+            "0.13 to 0.17 do not follow a child that began before its parent ended, and the upgrade to 0.17 "
+            "would mark it as a subagent run"
+        )
+
+
+RECIPE = Recipe(name="relink", serves=("LIN009",), doc=__doc__ or "", propose=propose)
