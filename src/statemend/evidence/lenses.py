@@ -70,7 +70,8 @@ def page_row(row: Message) -> Hashable:
     """What an HTML page shows of a row, apart from its time."""
     text = message_text(row.content or "")
     calls = tuple(_page_call(call) for call in row.tool_calls) if isinstance(row.tool_calls, list) else ()
-    return row.role, str(text) if text else None, calls, row.reasoning or row.reasoning_content or None
+    reasoning = row.reasoning or row.reasoning_content
+    return row.role, str(text) if text else None, calls, str(reasoning) if reasoning else None
 
 
 def page_record(record: Record) -> Hashable:
