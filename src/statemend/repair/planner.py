@@ -22,7 +22,7 @@ from statemend.audit.finding import Finding
 from statemend.errors import StatemendError, StoreUnreadable
 from statemend.repair.conflicts import Claims, in_order
 from statemend.repair.plan import Choice, Left, Plan, Planned, Step, StoreIdentity
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, select
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, select
 from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
 
 _ID_LENGTH = 16
@@ -56,13 +56,15 @@ def draft(
     recipes: Sequence[str] | None = None,
     rules: Sequence[str] | None = None,
     now: float | None = None,
+    deep: bool = False,
     progress: Progress | None = None,
 ) -> Draft:
     """Audit the home or store at ``path`` with the folders and files ``exports``, and plan its repair.
 
     ``recipes`` names those that may be used, ``rules`` the rules to run; ``None`` means all. ``now`` is epoch
     seconds, by default the present; ``SOURCE_DATE_EPOCH`` in the environment fixes the time that the plan
-    bears. A plan with nothing to do has no steps and no choices.
+    bears. ``deep`` looks at the whole file, search indexes included. A plan with nothing to do has no steps
+    and no choices.
 
     Raises ``UsageError`` for a path without a store or a name that does not exist, ``StoreHeld`` for a store
     in use, ``StoreUnreadable`` for one that cannot be read.
@@ -77,7 +79,7 @@ def draft(
             raise StoreUnreadable(context.refusal or f"{context.store_label}: cannot be read")
         made.append(_plan(RecipeContext(context, findings), chosen, beside))
 
-    looked = audit(home, exports=beside, rules=rules, now=now, progress=progress, observe=observe)
+    looked = audit(home, exports=beside, rules=rules, now=now, deep=deep, progress=progress, observe=observe)
     (plan,) = made
     return Draft(
         plan=msgspec.structs.replace(plan, made_at=_made_at(looked.at)), undetermined=looked.undetermined
@@ -131,14 +133,14 @@ def _proposals(
         found: list[Proposal] = []
         for recipe in serving if trusted else ():
             found += _ask(recipe, context, finding)
-        yield finding, found or [_left(finding, _why_not(finding, serving, trusted=trusted))]
+        yield finding, found or [leave(finding, _why_not(finding, serving, trusted=trusted))]
 
 
 def _ask(recipe: Recipe, context: RecipeContext, finding: Finding) -> list[Proposal]:
     try:
         return list(recipe.propose(context, finding))
     except StatemendError as error:
-        return [_left(finding, f"{recipe.name} could not read what it needs: {error}")]
+        return [leave(finding, f"{recipe.name} could not read what it needs: {error}")]
 
 
 def _why_not(finding: Finding, serving: Sequence[Recipe], *, trusted: bool) -> str:
@@ -148,10 +150,6 @@ def _why_not(finding: Finding, serving: Sequence[Recipe], *, trusted: bool) -> s
         return f"{serving[0].name} has no answer to it: {finding.remedy.text}"
     known = registry.get(finding.rule).recipe
     return f"{known} was not asked for" if known else f"no recipe mends it: {finding.remedy.text}"
-
-
-def _left(finding: Finding, reason: str) -> Left:
-    return Left(id=finding.id, rule=finding.rule, reason=reason)
 
 
 def _identity(context: RecipeContext) -> StoreIdentity:

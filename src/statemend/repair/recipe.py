@@ -18,7 +18,7 @@ import msgspec
 
 from statemend.audit.context import Context
 from statemend.audit.finding import Finding
-from statemend.errors import StoreUnreadable, UsageError
+from statemend.errors import UsageError
 from statemend.evidence.inventory import Home, Inventory
 from statemend.repair import recipes as recipes_package
 from statemend.repair.cells import SqlValue, encode, row_digest
@@ -141,11 +141,20 @@ def step_id(recipe: str, finding: Finding, number: int = 1) -> str:
     return f"{finding.id}/{recipe}/{number}"
 
 
-def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, SqlValue] | None:
-    """The row of ``main.TABLE`` with this key: every stored column, exactly; ``None`` where there is none.
+def choice_id(recipe: str, finding: Finding) -> str:
+    """The id of the choice that one recipe puts for one finding."""
+    return f"{finding.id}/{recipe}"
 
-    Raises ``StoreUnreadable`` for a text that is not valid in the store's encoding, for a plan could not
-    carry it.
+
+def leave(finding: Finding, reason: str) -> Left:
+    """The answer that a finding is left alone, and why."""
+    return Left(id=finding.id, rule=finding.rule, reason=reason)
+
+
+def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, SqlValue] | None:
+    """The row of ``main.TABLE`` with this key: every stored column, exactly. ``None`` where there is none.
+
+    Text that is not valid in the store's encoding keeps its bytes as lone surrogates.
     """
     columns = table_columns(store, table)
     codec = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}.get(
@@ -162,13 +171,10 @@ def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, S
     )
     if row is None:
         return None
-    found: dict[str, SqlValue] = {}
-    for name, kind, value in zip(columns, row[::2], row[1::2], strict=True):
-        try:
-            found[name] = value.decode(codec) if kind == "text" else value
-        except UnicodeDecodeError as error:
-            raise StoreUnreadable(f"{table}.{name} of this row is not valid text") from error
-    return found
+    return {
+        name: value.decode(codec, "surrogateescape") if kind == "text" else value
+        for name, kind, value in zip(columns, row[::2], row[1::2], strict=True)
+    }
 
 
 def update_of(
@@ -176,7 +182,7 @@ def update_of(
 ) -> Operation:
     """The update of one row to the columns ``after``, with what it was before.
 
-    Raises ``LookupError`` when there is no such row or column, ``StoreUnreadable`` as ``row_of``.
+    Raises ``LookupError`` when there is no such row or column.
     """
     row = row_of(store, table, key)
     if row is None:

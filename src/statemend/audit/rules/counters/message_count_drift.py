@@ -95,4 +95,5 @@ RULE = Rule(
     doc=__doc__,
     reads=(COUNTERS, READS_MESSAGES),
     check=check,
+    recipe="counters",
 )

@@ -136,4 +136,5 @@ RULE = Rule(
     doc=__doc__,
     reads=(ORPHANED_IDS, ROLES, BY_BYTES, NAMELESS),
     check=check,
+    recipe="rebuild-session",
 )

@@ -77,4 +77,5 @@ RULE = Rule(
     doc=__doc__,
     reads=(DANGLING, ROWS_OF_PARENT),
     check=check,
+    recipe="parents",
 )

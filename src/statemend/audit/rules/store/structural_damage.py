@@ -122,5 +122,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__,
     check=check,
+    recipe="search-index",
     needs_store=False,
 )

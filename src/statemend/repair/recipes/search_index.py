@@ -1,0 +1,48 @@
+"""Build a damaged search index anew from the messages.
+
+A search index holds nothing that the messages do not: rebuilding it loses nothing. It is left to Hermes where
+a message holds a NUL, for releases of SQLite split such text differently, and an index that one of them built
+cannot be kept up by another. Damage to tables and to other indexes is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statemend.audit.finding import Finding
+from statemend.audit.structure import TEXT_WITH_NUL, Part
+from statemend.repair.plan import Kind, Operation, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, step_id
+
+#: The indexes whose tokenizers are part of SQLite.
+_OURS = ("messages_fts", "messages_fts_trigram")
+
+
+def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    damage = {fact.label: fact.value for fact in finding.evidence}
+    name = damage.get("name")
+    if damage.get("kind") != Part.SEARCH.value:
+        yield leave(finding, f"only a search index is built anew: {finding.remedy.text}")
+        return
+    if name not in _OURS:
+        yield leave(finding, f"{name} needs a tokenizer that is not here: have Hermes rebuild it")
+        return
+    if context.store.value(TEXT_WITH_NUL):
+        yield leave(
+            finding,
+            "messages hold NULs, which releases of SQLite split differently: have Hermes rebuild it",
+        )
+        return
+    yield Step(
+        id=step_id(RECIPE.name, finding),
+        recipe=RECIPE.name,
+        finding=finding.id,
+        step_class=StepClass.SAFE,
+        title=f"Build the search index {name} anew",
+        why="Its pages are damaged; everything in it comes from the messages, which are sound.",
+        operations=(Operation(kind=Kind.REINDEX, table=str(name)),),
+        sources=(Source(column=str(name), origin="the messages"),),
+    )
+
+
+RECIPE = Recipe(name="search-index", serves=("STO003",), doc=__doc__ or "", propose=propose)

@@ -1,0 +1,168 @@
+"""What logs and routing tell of a session whose row is gone: with whom it was, and whether it was deleted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from statemend.errors import Undetermined
+from statemend.evidence.inventory import Inventory
+from statemend.formats.files import chunk, size
+from statemend.formats.log_lines import LogLines
+from statemend.repair.plan import Source
+from statemend.store.connection import Store
+
+#: How each release begins a turn in its log.
+_TURN = re.compile(
+    r"conversation turn: session=(?P<session>\S+) model=(?P<model>\S*) provider=\S* "
+    r"platform=(?P<platform>\S*) "
+)
+#: How 0.22's gateway says that a session was deleted that it had routes to.
+_DELETED = re.compile(r"SessionStore removed \d+ routing entr(?:y|ies) for deleted session (?P<session>\S+)")
+_MARKS = (b"conversation turn: session=", b" for deleted session ")
+_CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
+
+_ROUTES = "SELECT scope, session_key, entry_json FROM gateway_routing ORDER BY updated_at"
+_ROUTING_FILE = "sessions/sessions.json"
+_LARGEST_ROUTING_FILE = 64 * 1024 * 1024
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One log line about a session. ``clock`` is the local time that it bears."""
+
+    path: str
+    number: int
+    clock: str
+    model: str | None = None
+    platform: str | None = None
+
+    def source(self, column: str) -> Source:
+        """Where a value of this line comes from."""
+        return Source(
+            column=column,
+            origin="the log of its last turn",
+            artifact=self.path,
+            locator=f"line {self.number}",
+        )
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """The last turn of each session, and the deletion of each that was deleted."""
+
+    turns: Mapping[str, Line]
+    deletions: Mapping[str, Line]
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A chat that was routed to a session. ``columns`` are those of the session's row that it tells."""
+
+    origin: str
+    locator: str
+    columns: Mapping[str, str]
+
+    def source(self, column: str) -> Source:
+        """Where a value of this route comes from."""
+        return Source(column=column, origin=self.origin, locator=self.locator)
+
+
+def read_logs(inventory: Inventory) -> Logged:
+    """Read every log once. A log that cannot be read tells nothing."""
+    turns: dict[str, Line] = {}
+    deletions: dict[str, Line] = {}
+    for artifact in inventory.logs:
+        try:
+            for number, text in _marked(Path(artifact.path)):
+                _take(turns, _TURN.search(text), artifact.path, number, text)
+                _take(deletions, _DELETED.search(text), artifact.path, number, text)
+        except Undetermined:
+            continue
+    return Logged(turns, deletions)
+
+
+def _marked(path: Path) -> Iterator[tuple[int, str]]:
+    for number, data in LogLines(path):
+        if any(mark in data for mark in _MARKS):
+            yield number, data.decode("utf-8", "backslashreplace")
+
+
+def _take(lines: dict[str, Line], found: re.Match[str] | None, path: str, number: int, text: str) -> None:
+    clock = _CLOCK.match(text)
+    if found is None or clock is None:
+        return
+    said = found.groupdict()
+    line = Line(
+        path=path,
+        number=number,
+        clock=clock[0],
+        model=_named(said.get("model")),
+        platform=_named(said.get("platform")),
+    )
+    known = lines.get(said["session"])
+    if known is None or (known.clock, known.path, known.number) <= (line.clock, line.path, line.number):
+        lines[said["session"]] = line
+
+
+def _named(word: str | None) -> str | None:
+    return None if word in (None, "", "unknown", "none", "None") else word
+
+
+def read_routes(store: Store, inventory: Inventory) -> dict[str, Route]:
+    """The newest route to each session: of the store, else of ``sessions.json``."""
+    found = {
+        session_id: Route("a route in the index of the gateway", _ROUTING_FILE, columns)
+        for session_id, columns in _parsed(_routing_file(Path(inventory.home.root)))
+    }
+    if store.table_exists("gateway_routing"):
+        for scope, key, entry in store.rows(_ROUTES):
+            for session_id, columns in _parsed([(str(key), _object(entry))]):
+                place = f"gateway_routing, scope {scope!r}, key {key!r}"
+                found[session_id] = Route("a route of the gateway", place, columns)
+    return found
+
+
+def _routing_file(root: Path) -> Iterable[tuple[str, Any]]:
+    path = root / _ROUTING_FILE
+    try:
+        if not path.is_file() or size(path) > _LARGEST_ROUTING_FILE:
+            return ()
+        entries = _object(chunk(path, 0, size(path)))
+    except (OSError, Undetermined):
+        return ()
+    return entries.items() if isinstance(entries, dict) else ()
+
+
+def _object(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _parsed(entries: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, dict[str, str]]]:
+    for key, entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("session_id"), str):
+            continue
+        origin = entry.get("origin")
+        origin = origin if isinstance(origin, dict) else {}
+        told = {
+            "source": entry.get("platform") or origin.get("platform"),
+            "session_key": entry.get("session_key") or key,
+            "chat_type": entry.get("chat_type") or origin.get("chat_type"),
+            "display_name": entry.get("display_name"),
+            "chat_id": origin.get("chat_id"),
+            "thread_id": origin.get("thread_id"),
+            "user_id": origin.get("user_id"),
+        }
+        yield (
+            entry["session_id"],
+            {
+                name: str(value)
+                for name, value in told.items()
+                if isinstance(value, str | int) and value != ""
+            },
+        )
