@@ -49,7 +49,7 @@ def read_settings(root: Path) -> Settings:
     import yaml
 
     try:
-        config = yaml.safe_load(text)
+        config = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, *_REFUSALS) as error:
         reason = f"not valid YAML{_place(error)}"
         return Settings(
