@@ -13,27 +13,24 @@ Facts = tuple[int, int, int, int, bytes]
 
 
 def snapshot(folder: Path) -> dict[bytes, Facts]:
-    """Every entry below ``folder``, and the folder itself. Pipes and devices are never opened."""
+    """Every entry below ``folder``, and the folder itself. Pipes and devices are never opened, and a path
+    may be longer than the system takes one."""
     root = os.fsencode(folder)
-    return {os.path.relpath(path, root): _facts(path) for path in (root, *_below(root))}
+    return {b".": _facts(root), **dict(_below(root))}
 
 
-def _below(folder: bytes) -> Iterator[bytes]:
-    waiting = [folder]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                yield entry.path
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+def _below(root: bytes) -> Iterator[tuple[bytes, Facts]]:
+    for folder, folders, files, descriptor in os.fwalk(root):
+        for name in (*folders, *files):
+            yield os.path.relpath(os.path.join(folder, name), root), _facts(name, descriptor)
 
 
-def _facts(path: bytes) -> Facts:
-    status = os.lstat(path)
+def _facts(path: bytes, folder: int | None = None) -> Facts:
+    status = os.stat(path, dir_fd=folder, follow_symlinks=False)
     content = b""
     if stat.S_ISREG(status.st_mode):
-        with open(path, "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY, dir_fd=folder), "rb") as file:
             content = hashlib.file_digest(file, "sha256").digest()
     elif stat.S_ISLNK(status.st_mode):
-        content = os.readlink(path)
+        content = os.readlink(path, dir_fd=folder)
     return status.st_mode, status.st_size, status.st_mtime_ns, status.st_ino, content
