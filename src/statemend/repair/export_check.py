@@ -145,16 +145,21 @@ def _compare_page(
 ) -> Iterator[str]:
     """All that a page shows of a message."""
     hidden: set[int] = set()
+    spelled: list[int] = []
 
     def stored() -> Iterator[tuple[int, Any]]:
         for row in messages(store, session_id, view):
             if row.role == html.HIDDEN_ROLE:
                 hidden.add(row.id)
             else:
-                yield row.id, (lenses.page_row(row), clock.wall_seconds(row.timestamp, UTC))
+                shown_of_row = lenses.page_row(row)
+                if not _is_encodable(_json(shown_of_row)):
+                    spelled.append(row.id)
+                yield row.id, (shown_of_row, clock.wall_seconds(row.timestamp, UTC))
 
     shown = ((lenses.page_record(each), each.clock or "N/A") for each in html.records(path, section))
     yield from _differences(stored(), shown, row_ids, hidden)
+    yield from _beyond_utf8(spelled)
 
 
 def _compare_text(
@@ -162,18 +167,36 @@ def _compare_text(
 ) -> Iterator[str]:
     """The messages block is each message rendered, one behind the other, and nothing else."""
     text = document.messages
+    spelled: list[int] = []
     at = 0
     for row, expected in zip_longest(messages(store, session_id, view), row_ids):
         if row is None or row.id != expected:
             yield _CHANGED
             return
-        rendering = render_message(row).encode("utf-8", "surrogatepass")
-        if not text.startswith(rendering, at):
+        rendering = render_message(row)
+        if not _is_encodable(rendering):
+            spelled.append(row.id)
+        data = rendering.encode("utf-8", "backslashreplace")
+        if not text.startswith(data, at):
             yield f"it differs from the store from row {row.id} on"
             return
-        at += len(rendering)
+        at += len(data)
     if at != len(text) and not (at == 0 and document.empty):
         yield "it shows more than the store does"
+    yield from _beyond_utf8(spelled)
+
+
+def _beyond_utf8(row_ids: Sequence[int]) -> Iterator[str]:
+    if row_ids:
+        yield f"text that UTF-8 cannot hold is spelled out (jsonl can hold it): {_rows(row_ids)}"
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _differences(

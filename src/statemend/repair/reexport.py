@@ -116,10 +116,11 @@ def _gaps(audited: Audit) -> Iterator[str]:
 def resolve(store: Store, wanted: str) -> str:
     """The id of the session that ``wanted`` is, or begins. Raises ``UsageError`` when it is none, or
     several."""
+    for exact in ("SELECT 1 FROM sessions WHERE id = ?", "SELECT 1 FROM messages WHERE session_id = ?"):
+        if store.one(exact, (wanted,)) is not None:
+            return wanted
     ids = "SELECT id FROM sessions UNION SELECT session_id FROM messages"
     known = [sid for (sid,) in store.rows(ids) if isinstance(sid, str) and sid.startswith(wanted)]
-    if wanted in known:
-        return wanted
     if len(known) == 1:
         return known[0]
     if not known:
