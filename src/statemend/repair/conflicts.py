@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from statemend.repair.cells import Cell
-from statemend.repair.plan import Choice, Kind, Left, Operation, Step
+from statemend.repair.plan import Choice, Kind, Left, Step
 
 #: A row, and the columns of it that an operation sets; ``None`` where it is made or removed as a whole.
 _Claim = tuple[tuple[str, str], frozenset[str] | None]
@@ -21,7 +21,7 @@ class Claims:
     def held_by_another(self, proposals: Iterable[Step | Choice | Left]) -> str | None:
         """The step in the plan that changes what one of ``proposals`` would change, or ``None``."""
         for step in _steps(proposals):
-            for row, columns in map(_claim, step.operations):
+            for row, columns in _claims(step):
                 for others, holder in self._held.get(row, ()):
                     if columns is None or others is None or columns & others:
                         return holder
@@ -30,7 +30,7 @@ class Claims:
     def add(self, proposals: Iterable[Step | Choice | Left]) -> None:
         """Take the proposals into the plan."""
         for step in _steps(proposals):
-            for row, columns in map(_claim, step.operations):
+            for row, columns in _claims(step):
                 self._held.setdefault(row, []).append((columns, step.id))
 
 
@@ -73,6 +73,9 @@ def _steps(proposals: Iterable[Step | Choice | Left]) -> Iterator[Step]:
                 yield from option.steps
 
 
-def _claim(operation: Operation) -> _Claim:
-    row = (operation.table, json.dumps(operation.key, sort_keys=True))
-    return row, frozenset(operation.after) if operation.kind is Kind.UPDATE else None
+def _claims(step: Step) -> Iterator[_Claim]:
+    """What a step changes for itself. A search index may be rebuilt by several: the last time counts."""
+    for operation in step.operations:
+        if operation.kind is not Kind.REINDEX:
+            row = (operation.table, json.dumps(operation.key, sort_keys=True))
+            yield row, frozenset(operation.after) if operation.kind is Kind.UPDATE else None

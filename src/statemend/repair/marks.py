@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from statemend.repair.cells import SqlValue
 from statemend.repair.model_config import NotEditableError, with_key, without
 from statemend.repair.plan import Kind, Operation
 from statemend.repair.recipe import RecipeContext, row_of, update_of
@@ -28,36 +29,45 @@ _REBUILD_UNDER_WAY = "SELECT 1 FROM state_meta WHERE key = 'fts_rebuild_high_wat
 _HOLDS_INDEXED_ROWS = "SELECT 1 FROM messages WHERE session_id = ? AND role <> 'tool' LIMIT 1"
 
 
-class CannotMarkError(Exception):
-    """Why the marks of a session cannot be changed, as a clause."""
+class CannotChangeError(Exception):
+    """Why the row of a session cannot be changed, as a clause."""
 
 
 def remark(context: RecipeContext, session_id: str, marks: Mapping[str, str | None]) -> Operation:
     """The update that gives a session ``marks``, each naming a session; ``None`` clears one. Raises
-    ``CannotMarkError``."""
+    ``CannotChangeError``."""
     row = row_of(context.store, "sessions", {"id": session_id})
     config = None if row is None else row.get("model_config", b"")
     if row is None or not isinstance(config, str | None):
-        raise CannotMarkError(f"{session_id} has no model_config that is text")
+        raise CannotChangeError(f"{session_id} has no model_config that is text")
     try:
         changed = without(config, [key for key, value in marks.items() if value is None])
         for key, value in marks.items():
             if value is not None:
                 changed = with_key(changed, key, value)
     except NotEditableError as error:
-        raise CannotMarkError(f"the model_config of {session_id} cannot be edited: {error}") from error
-    return update_of(context.store, "sessions", {"id": session_id}, {"model_config": changed})
+        raise CannotChangeError(f"the model_config of {session_id} cannot be edited: {error}") from error
+    return update_session(context, session_id, {"model_config": changed})
+
+
+def update_session(context: RecipeContext, session_id: str, after: Mapping[str, SqlValue]) -> Operation:
+    """The update of a session's row. Raises ``CannotChangeError`` for a session that its id does not lead to
+    (an id that is not valid text)."""
+    try:
+        return update_of(context.store, "sessions", {"id": session_id}, after)
+    except LookupError as error:
+        raise CannotChangeError(f"no row can be named by the id {session_id!a}") from error
 
 
 def index_after(context: RecipeContext, sessions: Iterable[str]) -> tuple[Operation, ...]:
     """The rebuild that must follow when delegate marks of ``sessions`` change; nothing where the index
-    does not depend on them. Raises ``CannotMarkError`` while Hermes itself is rebuilding it: ours
+    does not depend on them. Raises ``CannotChangeError`` while Hermes itself is rebuilding it: ours
     would add rows that its own then adds again."""
     store = context.store
     if not store.value(_VIEW_ASKS_FOR_THE_MARK) or not any(_indexed(store, each) for each in sessions):
         return ()
     if store.table_exists("state_meta") and store.value(_REBUILD_UNDER_WAY):
-        raise CannotMarkError("Hermes is still rebuilding the search index; let it finish first")
+        raise CannotChangeError("Hermes is still rebuilding the search index; let it finish first")
     return (Operation(kind=Kind.REINDEX, table=SUBSTRING_INDEX),)
 
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
 from statemend.repair.handoffs import handoffs
-from statemend.repair.plan import Choice, Left, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, step_id, update_of
+from statemend.repair.marks import CannotChangeError, update_session
+from statemend.repair.plan import Choice, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.store.holders import leases
 
 
@@ -27,13 +28,17 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     fitting = handoffs(context).of_dead_end(session)
     if fitting:
         named = ", ".join(dict.fromkeys(_cut_finding(context, pair.root.id) for pair in fitting))
-        reason = f"served by the relink of {named}"
-        yield Left(id=finding.id, rule=finding.rule, reason=reason)
+        yield leave(finding, f"served by the relink of {named}")
         return
     if finding.verdict is Verdict.LEFTOVER:
-        yield Left(id=finding.id, rule=finding.rule, reason=f"lawful as it is: {finding.summary}")
+        yield leave(finding, f"lawful as it is: {finding.summary}")
         return
     cleared = {"ended_at": None, "end_reason": None}
+    try:
+        operation = update_session(context, session, cleared)
+    except CannotChangeError as obstacle:
+        yield leave(finding, str(obstacle))
+        return
     step = Step(
         id=step_id(RECIPE.name, finding),
         recipe=RECIPE.name,
@@ -41,7 +46,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         step_class=StepClass.CHOICE,
         title=f"Reopen {session}",
         why="It was ended by compression, and nothing continues it; reopened, the conversation can go on.",
-        operations=(update_of(context.store, "sessions", {"id": session}, cleared),),
+        operations=(operation,),
         sessions=(session,),
         sources=tuple(
             Source(column=column, origin="cleared, as Hermes 0.20 and newer do when nothing continues it")
@@ -49,7 +54,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         ),
     )
     yield Choice(
-        id=f"{finding.id}/{RECIPE.name}",
+        id=choice_id(RECIPE.name, finding),
         finding=finding.id,
         question=f"Is the conversation of {session} to go on where it stopped?",
         options=(

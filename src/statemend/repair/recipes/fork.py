@@ -23,9 +23,9 @@ import msgspec
 from statemend.audit.finding import Finding
 from statemend.audit.rules.lineage.fork import describe
 from statemend.repair.foresight import FORK, PARTING, family_with, faults, parting_point, walks
-from statemend.repair.marks import BRANCH, DELEGATE, FIELDS, CannotMarkError, index_after, remark
-from statemend.repair.plan import Choice, Left, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, step_id
+from statemend.repair.marks import BRANCH, DELEGATE, FIELDS, CannotChangeError, index_after, remark
+from statemend.repair.plan import Choice, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
 
@@ -66,19 +66,19 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     fork = next((one for one in context.of_rule(FORK) if one.subject.session == point), None)
     if finding.rule == PARTING and fork is not None:
         reason = f"settled by the choice for {fork.id}: the walks part at that fork"
-        yield Left(id=finding.id, rule=finding.rule, reason=reason)
+        yield leave(finding, reason)
         return
     try:
         options = list(islice(_options(context, finding, point), _MOST))
-    except CannotMarkError as obstacle:
-        yield Left(id=finding.id, rule=finding.rule, reason=str(obstacle))
+    except CannotChangeError as obstacle:
+        yield leave(finding, str(obstacle))
         return
     if not options:
         reason = "no marks on the sessions in question would settle it without another fault"
-        yield Left(id=finding.id, rule=finding.rule, reason=reason)
+        yield leave(finding, reason)
         return
     yield Choice(
-        id=f"{finding.id}/{RECIPE.name}",
+        id=choice_id(RECIPE.name, finding),
         finding=finding.id,
         question=f"Which session continues {point}?",
         options=(*options, Option(id="leave", title="Leave them as they are")),

@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Verdict
 from statemend.repair.handoffs import Handoffs, Pair, handoffs, matchings
-from statemend.repair.plan import Choice, Left, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, step_id, update_of
+from statemend.repair.marks import CannotChangeError, update_session
+from statemend.repair.plan import Choice, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.store.schema import Era
 
 #: So many ways to link several sessions are listed; beyond that, one link at a time.
@@ -33,18 +34,23 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     found = handoffs(context)
     together = found.together(root)
     if not together:
-        yield Left(id=finding.id, rule=finding.rule, reason=_nothing_fits(finding))
+        yield leave(finding, _nothing_fits(finding))
         return
+    try:
+        yield _link(context, finding, found, together)
+    except CannotChangeError as obstacle:
+        yield leave(finding, str(obstacle))
+
+
+def _link(context: RecipeContext, finding: Finding, found: Handoffs, together: tuple[Pair, ...]) -> Proposal:
+    root = finding.subject.session
     if len(together) == 1 and together[0].strong and not _misread(context, together[0]):
-        yield _step(context, finding, together[0], StepClass.SAFE, 1)
-        return
+        return _step(context, finding, together[0], StepClass.SAFE, 1)
     host = min(pair.root.id for pair in together)
     findings = {one.subject.session: one for one in context.of_rule(finding.rule)}
     if root != host and host in findings:
-        reason = f"decided together with {findings[host].id}: the same sessions fit"
-        yield Left(id=finding.id, rule=finding.rule, reason=reason)
-        return
-    yield _choice(context, {**findings, root: finding}, finding, together, found)
+        return leave(finding, f"decided together with {findings[host].id}: the same sessions fit")
+    return _choice(context, {**findings, root: finding}, finding, together, found)
 
 
 def _nothing_fits(finding: Finding) -> str:
@@ -70,7 +76,7 @@ def _step(context: RecipeContext, finding: Finding, pair: Pair, kind: StepClass,
             f"{parent} was ended by compression and nothing continues it; {child} begins with a summary and "
             "has no parent. The link mends both."
         ),
-        operations=(update_of(context.store, "sessions", {"id": child}, {"parent_session_id": parent}),),
+        operations=(update_session(context, child, {"parent_session_id": parent}),),
         sessions=(child,),
         sources=(
             Source(
@@ -110,7 +116,7 @@ def _choice(
     options.append(Option(id="leave", title="Leave the sessions as they are, unlinked"))
     roots = sorted({pair.root.id for pair in together})
     return Choice(
-        id=f"{finding.id}/{RECIPE.name}",
+        id=choice_id(RECIPE.name, finding),
         finding=finding.id,
         question=f"Which session is continued by {', by '.join(roots)}?",
         options=tuple(options),

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from statemend.audit.facts import words
 from statemend.audit.finding import Finding, Verdict
 from statemend.repair.foresight import family_with, faults
-from statemend.repair.marks import BRANCH, DELEGATE, CannotMarkError, index_after, remark
-from statemend.repair.plan import Choice, Left, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, step_id
+from statemend.repair.marks import BRANCH, DELEGATE, CannotChangeError, index_after, remark
+from statemend.repair.plan import Choice, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.store.lineage import Relation
 
 
@@ -28,7 +28,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     """The removal, a choice that contains it, or why the mark stays."""
     session = finding.subject.session or ""
     if finding.verdict is Verdict.LEFTOVER:
-        yield Left(id=finding.id, rule=finding.rule, reason=f"lawful as it is: {finding.summary}")
+        yield leave(finding, f"lawful as it is: {finding.summary}")
         return
     hidden = _stays_hidden(context, session)
     clashes = _clashes(context, session)
@@ -37,8 +37,8 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     try:
         plain = _step(context, finding, session, kind)
         branch = _step(context, finding, session, kind, branch=True) if hidden or clashes else None
-    except CannotMarkError as obstacle:
-        yield Left(id=finding.id, rule=finding.rule, reason=str(obstacle))
+    except CannotChangeError as obstacle:
+        yield leave(finding, str(obstacle))
         return
     if enough:
         yield plain
@@ -123,7 +123,7 @@ def _choice(
     else:
         question = f"Did a person write {session}, or is it a subagent's run?"
     return Choice(
-        id=f"{finding.id}/{RECIPE.name}", finding=finding.id, question=question, options=tuple(options)
+        id=choice_id(RECIPE.name, finding), finding=finding.id, question=question, options=tuple(options)
     )
 
 
