@@ -4,8 +4,10 @@ StatemendError
 ├── UsageError          2  the request itself cannot be met: no such path, no store there
 ├── Undetermined        3  something could not be read or trusted
 │   └── StoreUnreadable    the store, or a part of it
-└── Refused             4  it could be done, and is not, to keep data safe
-    └── StoreHeld          a live process holds the store
+├── Refused             4  it could be done, and is not, to keep data safe
+│   └── StoreHeld          a live process holds the store
+├── RolledBack          5  a change failed and was taken back: the store is as it was
+└── VerificationFailed  6  a change was committed, and what it promised does not hold
 
 A message is one line: what, where, and what to do next.
 """
@@ -45,3 +47,15 @@ class Refused(StatemendError):
 
 class StoreHeld(Refused):
     """A live process holds the store."""
+
+
+class RolledBack(StatemendError):
+    """A change was begun and taken back whole: the store is as it was."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class VerificationFailed(StatemendError):
+    """A change was committed, and what it promised does not hold. It can be undone."""
+
+    exit_code: ClassVar[int] = 6

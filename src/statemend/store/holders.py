@@ -80,17 +80,20 @@ def find_holders(bundle: Bundle) -> tuple[Holder, ...]:
 
 def leases(store: Store, now: float) -> Iterator[Lease]:
     """Every turn lease and compression lock that the store records, judged at ``now`` (epoch seconds)."""
-    locks = store.rows(
-        "SELECT session_id, holder, acquired_at, expires_at FROM compression_locks ORDER BY session_id"
-    )
-    for key, holder, acquired, expires in locks:
-        yield _lease("compression lock", key, holder, acquired, expires, now)
-    turns = store.rows(
-        "SELECT conversation_id, holder, acquired_at, expires_at FROM session_turn_leases "
-        "ORDER BY conversation_id"
-    )
-    for key, holder, acquired, expires in turns:
-        yield _lease("turn lease", key, holder, acquired, expires, now)
+    if store.schema.has("compression_locks"):
+        locks = store.rows(
+            "SELECT session_id, holder, acquired_at, expires_at FROM main.compression_locks "
+            "ORDER BY session_id"
+        )
+        for key, holder, acquired, expires in locks:
+            yield _lease("compression lock", key, holder, acquired, expires, now)
+    if store.schema.has("session_turn_leases"):
+        turns = store.rows(
+            "SELECT conversation_id, holder, acquired_at, expires_at FROM main.session_turn_leases "
+            "ORDER BY conversation_id"
+        )
+        for key, holder, acquired, expires in turns:
+            yield _lease("turn lease", key, holder, acquired, expires, now)
 
 
 def _open_descriptors(bundle: Bundle, identities: dict[tuple[int, int], str]) -> dict[int, set[str]]:
