@@ -1,0 +1,164 @@
+"""What a store's rows were and are, as digests that can be compared across a change, a crash and an undo."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import apsw
+import msgspec
+
+from statemend.repair.cells import SqlValue, row_digest
+from statemend.store.connection import Store
+from statemend.store.permissions import SEARCH_INDEXES, Allowed
+from statemend.store.records import table_columns
+from statemend.store.schema import CATALOGUE
+from statemend.store.writing import RepairConnection
+
+_PACK = msgspec.msgpack.Encoder()
+_CODECS = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
+_HALF = 1 << 128
+
+#: The session that each row of these tables belongs to.
+SESSION_COLUMN = {"sessions": "id", "messages": "session_id"}
+
+
+def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, SqlValue] | None:
+    """The row of ``main.TABLE`` with this key: every stored column, exactly. ``None`` where there is none.
+
+    Text that is not valid in the store's encoding keeps its bytes as lone surrogates.
+    """
+    columns = table_columns(store, table)
+    codec = _CODECS.get(str(store.value("PRAGMA main.encoding")), "utf-8")
+    cells = ", ".join(
+        f"typeof({name}), iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"
+        for name in map(quoted, columns)
+    )
+    condition = " AND ".join(f"{quoted(name)} IS ?" for name in key)
+    row = store.one(f"SELECT {cells} FROM main.{quoted(table)} WHERE {condition}", tuple(key.values()))
+    if row is None:
+        return None
+    return {
+        name: value.decode(codec, "surrogateescape") if kind == "text" else value
+        for name, kind, value in zip(columns, row[::2], row[1::2], strict=True)
+    }
+
+
+def digest_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> str | None:
+    """The digest of a row, ``None`` where there is none."""
+    row = row_of(store, table, key)
+    return None if row is None else row_digest(row)
+
+
+def primary_key(store: Store, table: str) -> tuple[str, ...]:
+    """The columns of a table's primary key, in its order."""
+    rows = store.rows("SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk", (table,))
+    return tuple(name for (name,) in rows)
+
+
+class Content(msgspec.Struct, frozen=True):
+    """The digests of everything: ``sessions`` of each session's row and messages, by session id, ``tables``
+    of every other canonical table. Every stored column counts, the order of rows does not."""
+
+    sessions: dict[str, int]
+    tables: dict[str, int]
+
+    def changed(self, other: Content) -> tuple[set[str], set[str]]:
+        """The sessions and the tables that differ between two states."""
+        return _different(self.sessions, other.sessions), _different(self.tables, other.tables)
+
+
+def content(store: Store) -> Content:
+    """Read every row of every canonical table once."""
+    sessions: dict[str, int] = {}
+    tables: dict[str, int] = {}
+    for table in sorted(CATALOGUE):
+        columns = sorted(table_columns(store, table))
+        owner = SESSION_COLUMN.get(table)
+        if not columns or (owner is not None and owner not in columns):
+            continue
+        into = tables if owner is None else sessions
+        for session, digest in _row_digests(store, table, columns, owner):
+            into[session] = (into.get(session, 0) + digest) % _HALF
+    return Content(sessions, tables)
+
+
+def sequence(store: Store) -> dict[str, int]:
+    """The highest id that each table with ``AUTOINCREMENT`` ever gave; empty where none has."""
+    if "sqlite_sequence" not in store.schema.tables:
+        return {}
+    rows = store.rows("SELECT name, MAX(seq) FROM main.sqlite_sequence WHERE seq IS NOT NULL GROUP BY name")
+    return {str(name): int(seq) for name, seq in rows}
+
+
+#: One broken reference: table, row id (``None`` in a table without), table referred to, number of the key.
+Broken = tuple[str, int | None, str, int]
+
+
+def broken_references(store: Store) -> Counter[Broken]:
+    """Every row that names a row which is not there."""
+    return Counter(
+        (str(table), rowid, str(parent), int(number))
+        for table, rowid, parent, number in store.rows("PRAGMA main.foreign_key_check")
+    )
+
+
+def search_indexes(store: Store) -> tuple[str, ...]:
+    """The search indexes that the store has."""
+    listed = "SELECT 1 FROM main.sqlite_schema WHERE name = ? AND rootpage = 0"
+    return tuple(name for name in SEARCH_INDEXES if store.one(listed, (name,)) is not None)
+
+
+def search_health(connection: RepairConnection) -> dict[str, str]:
+    """What SQLite says of each search index: ``ok``, or its error. One with a tokenizer that this SQLite
+    lacks is not damaged, and not told about."""
+    found = {}
+    for name in search_indexes(connection.store):
+        try:
+            with connection.allowing({name: Allowed(insert=True)}):
+                connection.execute(f"INSERT INTO main.{name}({name}, rank) VALUES ('integrity-check', 1)")
+        except apsw.CorruptError as error:
+            found[name] = str(error)
+        except apsw.SQLError:
+            continue
+        else:
+            found[name] = "ok"
+    return found
+
+
+def persistent(store: Store) -> dict[str, str]:
+    """The settings that the file keeps, none of which a repair may change."""
+    names = ("application_id", "encoding", "page_size", "schema_version", "user_version")
+    return {name: str(store.value(f"PRAGMA main.{name}")) for name in names}
+
+
+def quoted(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _different(one: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+
+
+def _row_digests(
+    store: Store, table: str, columns: list[str], owner: str | None
+) -> Iterator[tuple[str, int]]:
+    """For each row, whose it is (the table itself where it is no session's) and its digest."""
+    codec = _CODECS.get(str(store.value("PRAGMA main.encoding")), "utf-8")
+    listed = ", ".join(f"{_bytes(name)}, typeof({quoted(name)})" for name in columns)
+    position = 2 * columns.index(owner) if owner is not None else None
+    for row in store.rows(f"SELECT {listed} FROM main.{quoted(table)}"):
+        digest = hashlib.sha256(_PACK.encode((table, row))).digest()
+        whose = table
+        if position is not None:
+            value = row[position]
+            whose = value.decode(codec, "surrogateescape") if row[position + 1] == "text" else repr(value)
+        yield whose, int.from_bytes(digest[:16], "big")
+
+
+def _bytes(column: str) -> str:
+    """Reads a text as its bytes, whether or not they are valid."""
+    name = quoted(column)
+    return f"iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"

@@ -1,0 +1,61 @@
+"""Which side of a change a store is on, told from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from statemend.repair import bounds
+from statemend.repair.digests import digest_of, row_of
+from statemend.repair.plan import Kind, Operation
+from statemend.repair.record import TouchedRow, key_values
+from statemend.store.connection import Store
+
+
+class Position(StrEnum):
+    """Where the rows of a change are."""
+
+    OLD = "old"  # all as before
+    NEW = "new"  # all as after
+    OTHER = "other"  # some are neither, or some are the one and some the other
+    UNKNOWN = "unknown"  # no row tells: only a search index was built anew
+
+
+def of_rows(store: Store, rows: Sequence[TouchedRow]) -> Position:
+    """The side that recorded rows are on."""
+    found = set()
+    for row in rows:
+        now = digest_of(store, row.table, key_values(row))
+        if row.before == row.after:
+            continue
+        found.add(Position.NEW if now == row.after else Position.OLD if now == row.before else Position.OTHER)
+    return _one(found)
+
+
+def of_operations(store: Store, operations: Sequence[Operation]) -> Position:
+    """The side that the rows of planned operations are on. A row counts as new when every column that the
+    plan sets holds what it sets."""
+    found = set()
+    for operation in operations:
+        if operation.kind is Kind.REINDEX:
+            continue
+        key = bounds.key_of(operation)
+        if digest_of(store, operation.table, key) == operation.before_digest:
+            found.add(Position.OLD)
+            continue
+        row = row_of(store, operation.table, key)
+        if operation.kind is Kind.DELETE:
+            found.add(Position.NEW if row is None else Position.OTHER)
+        elif row is None:
+            found.add(Position.OTHER)
+        else:
+            promised = bounds.values(operation.after)
+            same = all(row.get(name) == value for name, value in promised.items())
+            found.add(Position.NEW if same else Position.OTHER)
+    return _one(found)
+
+
+def _one(found: set[Position]) -> Position:
+    if not found:
+        return Position.UNKNOWN
+    return found.pop() if len(found) == 1 else Position.OTHER

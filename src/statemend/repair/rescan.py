@@ -1,0 +1,125 @@
+"""Looks at a store again after a change: what the plan serves is gone, and nothing is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from statemend.audit import registry
+from statemend.audit.context import Context, Progress
+from statemend.audit.engine import run as run_rules
+from statemend.audit.finding import Finding
+from statemend.audit.outcome import RuleResult, Status
+from statemend.evidence.inventory import Home, take
+from statemend.repair.plan import Plan, StepClass
+from statemend.store.bundle import inspect
+from statemend.store.connection import open_for_audit
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What an audit found, as a run keeps it."""
+
+    findings: tuple[Finding, ...]
+    rules: tuple[RuleResult, ...]
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids of the findings."""
+        return {finding.id for finding in self.findings}
+
+    @property
+    def blind(self) -> set[str]:
+        """The rules that could not run."""
+        return {rule.id for rule in self.rules if rule.status is Status.COULD_NOT_RUN}
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """How a change stands the second look. ``remaining`` findings were to be gone, ``new`` ones were not
+    there, ``troubles`` say in words what else is wrong."""
+
+    remaining: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return not (self.remaining or self.new or self.troubles)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Everything that is wrong, one sentence each."""
+        return (
+            *(f"{finding} is still there" for finding in self.remaining),
+            *(f"{finding} is new" for finding in self.new),
+            *self.troubles,
+        )
+
+
+def look(plan: Plan, *, store: Path | None = None, now: float, progress: Progress | None = None) -> Look:
+    """Audit the plan's store, or the copy of it at ``store``, with all that lies beside the plan's home."""
+    path = store or Path(plan.store.path)
+    home = Home(plan.home, str(path))
+    bundle = inspect(path)
+    with open_for_audit(path) as opened:
+        context = Context(
+            home=home,
+            bundle=bundle,
+            store=opened,
+            inventory=take(home, _beside(plan), progress),
+            now=now,
+            progress=progress,
+        )
+        findings, rules = run_rules(registry.all_rules(), context)
+    return Look(findings, rules)
+
+
+def judge(
+    plan: Plan,
+    before: Look,
+    after: Look,
+    *,
+    store: Path | None = None,
+    now: float,
+    progress: Progress | None = None,
+) -> Judgement:
+    """Compare two looks at a store, and plan again."""
+    served = served_by(plan)
+    troubles = [f"{rule} could not run any more" for rule in sorted(after.blind - before.blind)]
+    troubles += [
+        f"planning again would still {step}" for step in _safe_steps(plan, served, store, now, progress)
+    ]
+    return Judgement(
+        remaining=tuple(sorted(after.ids & served)),
+        new=tuple(sorted(after.ids - before.ids)),
+        troubles=tuple(troubles),
+    )
+
+
+def served_by(plan: Plan) -> set[str]:
+    """The findings that the steps of the plan serve, choices included."""
+    return {step.finding for step in plan.selected()}
+
+
+def _safe_steps(
+    plan: Plan, served: set[str], store: Path | None, now: float, progress: Progress | None
+) -> Iterable[str]:
+    """The titles of the safe steps that a plan made now would hold for findings already served."""
+    from statemend.repair.planner import make_plan  # the planner imports every recipe
+
+    beside = _beside(plan)
+    if store is not None:
+        root = Path(plan.home)
+        beside = [*beside, *(root / name for name in ("session-exports", "sessions", "logs"))]
+        beside = [path for path in beside if path.exists()]
+    again = make_plan(store or Path(plan.store.path), exports=beside, now=now, progress=progress)
+    return [
+        f"serve {step.finding}: {step.title}"
+        for step in again.steps
+        if step.finding in served and step.step_class is StepClass.SAFE
+    ]
+
+
+def _beside(plan: Plan) -> Sequence[Path]:
+    return [Path(each) for each in plan.exports]

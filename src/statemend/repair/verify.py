@@ -1,0 +1,140 @@
+"""Says what became of a run, from the rows of the store, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+import msgspec
+
+from statemend.audit.context import Progress
+from statemend.errors import Undetermined
+from statemend.repair import bounds, journal, position, record, rescan
+from statemend.repair.plan import Plan
+from statemend.repair.position import Position
+from statemend.repair.run import Run, RunFolder, State
+from statemend.store import durable
+from statemend.store.connection import open_for_audit
+from statemend.store.identity import store_digest
+
+_CAME_TO_COMMIT = frozenset({"committed", "undo begun", "undone"})
+
+
+def verify(run_dir: Path, *, now: float | None = None, progress: Progress | None = None) -> Run:
+    """Tell what became of the run in ``run_dir``.
+
+    The rows of the store decide; the journal only tells a change that was taken back from one that never was
+    committed. A change that is there is audited again. Nothing is written.
+
+    Raises ``UsageError`` where there is no run, ``StoreHeld`` when the store is in use, ``Undetermined`` when
+    it or the undo record cannot be read.
+    """
+    folder = RunFolder(run_dir)
+    plan = folder.load_plan()
+    run = status(folder, plan)
+    if run.state not in (State.APPLIED, State.FAILED):
+        return run
+    return _judged(folder, plan, run, time.time() if now is None else now, progress)
+
+
+def status(folder: RunFolder, plan: Plan) -> Run:
+    """What the rows say, without an audit. A run that was never judged is ``AFTER_COMMIT``; one that was has
+    the state that was found then."""
+    saved = folder.load()
+    known = saved or Run(
+        folder=str(folder.path),
+        plan_id=plan.id,
+        plan_digest=plan.digest,
+        state=State.NOT_APPLIED,
+        advice="",
+        store=plan.store.path,
+        served=tuple(sorted(rescan.served_by(plan))),
+        started_at=_began(folder),
+    )
+    state = _state(folder, plan, saved)
+    return msgspec.structs.replace(known, state=state, advice=advice(state, folder, plan))
+
+
+def finish(folder: RunFolder, plan: Plan, run: Run, now: float, progress: Progress | None = None) -> Run:
+    """Judge a committed run, and keep the judgement in its folder."""
+    judged = _judged(folder, plan, run, now, progress, keep=True)
+    return folder.save(msgspec.structs.replace(judged, finished_at=now))
+
+
+def advice(state: State, folder: RunFolder, plan: Plan) -> str:
+    """What to do next, in one sentence."""
+    place = shlex.quote(str(folder.path))
+    again = f"`statemend apply {shlex.quote(str(folder.plan))}`"
+    return {
+        State.NOTHING: "nothing to do",
+        State.NOT_APPLIED: f"the store is as it was: {again} carries the plan out",
+        State.BEFORE_COMMIT: f"the store is as it was: {again} carries the plan out anew",
+        State.AFTER_COMMIT: f"the change is in the store: {again} completes the verification, "
+        f"`statemend undo {place}` takes it back",
+        State.APPLIED: f"nothing; `statemend undo {place}` takes it back",
+        State.FAILED: f"`statemend undo {place}` takes it back",
+        State.UNDONE: f"the store is as it was before the run; {again} carries the plan out again",
+        State.CHANGED: "rows of the run were changed since, so it cannot be undone: plan anew; the store as "
+        f"it was is {folder.snapshot}",
+    }[state]
+
+
+def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> State:
+    steps = {entry.step for entry in journal.read(folder.journal)}
+    if not folder.undo.exists():
+        with open_for_audit(Path(plan.store.path)) as store:
+            where = position.of_operations(store, bounds.operations(plan))
+        if where is Position.NEW:
+            raise Undetermined(
+                f"{folder.path}: the store is as the plan makes it, and this run did not do it: it has no "
+                "undo record"
+            )
+        return State.BEFORE_COMMIT if "fence entered" in steps else State.NOT_APPLIED
+    undo, _ = record.load(folder.undo, folder.changeset)
+    with open_for_audit(Path(plan.store.path)) as store:
+        where = position.of_rows(store, undo.rows)
+    committed = bool(steps & _CAME_TO_COMMIT)
+    if where is Position.UNKNOWN:
+        where = Position.NEW if "committed" in steps and "undone" not in steps else Position.OLD
+    if where is Position.OLD:
+        return State.UNDONE if committed else State.BEFORE_COMMIT
+    if where is Position.OTHER:
+        return State.CHANGED if committed else State.BEFORE_COMMIT
+    if saved is not None and saved.state in (State.APPLIED, State.FAILED):
+        return saved.state
+    return State.AFTER_COMMIT
+
+
+def _judged(
+    folder: RunFolder, plan: Plan, run: Run, now: float, progress: Progress | None, *, keep: bool = False
+) -> Run:
+    before = _load_look(folder)
+    after = rescan.look(plan, now=now, progress=progress)
+    if keep:
+        durable.replace(folder.after, msgspec.json.encode(after))
+    found = rescan.judge(plan, before, after, now=now, progress=progress)
+    state = State.APPLIED if found.passed else State.FAILED
+    with open_for_audit(Path(plan.store.path)) as store:
+        digest = store_digest(store)
+    return msgspec.structs.replace(
+        run,
+        state=state,
+        advice=advice(state, folder, plan),
+        digest_after=run.digest_after or digest,
+        remaining=found.remaining,
+        new=found.new,
+        troubles=found.troubles,
+    )
+
+
+def _load_look(folder: RunFolder) -> rescan.Look:
+    try:
+        return msgspec.json.decode(folder.before.read_bytes(), type=rescan.Look)
+    except (OSError, msgspec.DecodeError) as error:
+        raise Undetermined(f"{folder.before}: what was found before cannot be read ({error})") from error
+
+
+def _began(folder: RunFolder) -> float:
+    entries = journal.read(folder.journal)
+    return entries[0].at if entries else 0.0
