@@ -143,22 +143,6 @@ def test_a_rotation_that_was_rolled_back(hermes_home: Make, release: str) -> Non
     assert alarms(home) == set()
 
 
-@pytest.mark.parametrize("release", ["0.13.0", "0.19.0", "0.22.2"])
-def test_a_continuation_whose_parent_was_deleted(hermes_home: Make, release: str) -> None:
-    home = hermes_home(release)
-    chat = home.chat(PARENT)
-    chat.turns(10)
-    child = chat.rotate()
-    chat.say(user("go on"), assistant("gladly"))
-    assert home.delete(PARENT)
-    assert home.session(child)["parent_session_id"] is None
-    home.stop()
-
-    (finding,) = audit(home.path, rules=["LIN"], now=home.now).findings
-
-    assert (finding.rule, finding.subject.session) == ("LIN009", child)
-
-
 def test_a_ring_of_parents_made_by_another_tool(hermes_home: Make) -> None:
     home = hermes_home("0.19.0")
     first, second = home.create_session(PARENT), home.create_session("20260801_100000_bbbbbb")
