@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from statemend.cli import demo, explain, export, rules, scan, show
+from statemend.cli import apply, demo, explain, export, plan, rehearse, rules, scan, show, undo, verify
 from statemend.cli.output import complain, settle
 from statemend.errors import StatemendError, UsageError
 
@@ -19,11 +19,14 @@ Exit codes, the worst wins:
   2  the request itself is wrong
   3  something could not be determined
   4  refused, to keep data safe
+  5  failed and taken back: the store is as it was
+  6  committed, but not as promised: undo is offered
 
 \b
 Start here:
   statemend scan ~/.hermes
   statemend scan ~/.hermes -o report.html
+  statemend plan ~/.hermes -o plan.json
 """
 
 #: What a shell reports for a program that Ctrl-C ended; ``typer`` returns it too.
@@ -31,15 +34,15 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="statemend",
-    help="Audit the session store of Hermes Agent, offline. Nothing is written beside the store, "
-    "and nothing is read from a network.",
+    help="Audit and repair the session store of Hermes Agent, offline. Only apply and undo change a store; "
+    "nothing is read from a network.",
     epilog=EPILOG,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for verb in (scan, show, export, explain, rules, demo):
+for verb in (scan, show, explain, rules, plan, rehearse, apply, verify, undo, export, demo):
     verb.register(app)
 
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,7 @@ from statemend.audit.context import Context, Progress
 from statemend.audit.engine import audit
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding
-from statemend.errors import StatemendError, StoreUnreadable
+from statemend.errors import StatemendError, StoreUnreadable, UsageError
 from statemend.repair.conflicts import Claims, in_order
 from statemend.repair.plan import Choice, Left, Plan, Planned, Step, StoreIdentity
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, select
@@ -70,6 +71,9 @@ def draft(
     in use, ``StoreUnreadable`` for one that cannot be read.
     """
     chosen = select(recipes)
+    for named in (path, *exports):
+        if not _is_text(str(named)):
+            raise UsageError(f"{named}: not a valid name in UTF-8, so no plan can hold it; give it another")
     home = Path(os.path.abspath(path))
     beside = [Path(os.path.abspath(each)) for each in exports]
     made: list[Plan] = []
@@ -81,9 +85,7 @@ def draft(
 
     looked = audit(home, exports=beside, rules=rules, now=now, deep=deep, progress=progress, observe=observe)
     (plan,) = made
-    return Draft(
-        plan=msgspec.structs.replace(plan, made_at=_made_at(looked.at)), undetermined=looked.undetermined
-    )
+    return Draft(msgspec.structs.replace(plan, made_at=_made_at(looked.at)), looked.undetermined)
 
 
 def _plan(context: RecipeContext, recipes: tuple[Recipe, ...], exports: Sequence[Path]) -> Plan:
@@ -116,9 +118,23 @@ def _plan(context: RecipeContext, recipes: tuple[Recipe, ...], exports: Sequence
         choices=tuple(choices),
         left=tuple(left),
     )
-    return msgspec.structs.replace(
-        plan, id=hashlib.sha256(msgspec.json.encode(plan)).hexdigest()[:_ID_LENGTH]
-    )
+    plan = msgspec.convert(_as_text(msgspec.to_builtins(plan)), Plan)
+    digest = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
+    return msgspec.structs.replace(plan, id=digest[:_ID_LENGTH])
+
+
+def _as_text(value: Any) -> Any:
+    """The value with what UTF-8 cannot hold spelled out: the name of a file found beside the store may be
+    anything. Cells of rows never hold such text."""
+    if isinstance(value, str):
+        return value if _is_text(value) else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(item) for key, item in value.items()}
+    return [_as_text(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _is_text(value: str) -> bool:
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _proposals(

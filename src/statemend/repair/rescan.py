@@ -13,7 +13,7 @@ from statemend.audit.engine import run as run_rules
 from statemend.audit.finding import Finding
 from statemend.audit.outcome import RuleResult, Status
 from statemend.evidence.inventory import Home, take
-from statemend.repair.plan import Plan, StepClass
+from statemend.repair.plan import Kind, Plan, StepClass
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
 
@@ -37,10 +37,12 @@ class Look(msgspec.Struct, frozen=True):
 
 class Judgement(msgspec.Struct, frozen=True):
     """How a change stands the second look. ``remaining`` findings were to be gone, ``new`` ones were not
-    there, ``troubles`` say in words what else is wrong."""
+    there, ``troubles`` say in words what else is wrong. ``revealed`` findings are about a session whose row
+    the plan made: what they tell was so before, and could not be seen."""
 
     remaining: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+    revealed: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
 
     @property
@@ -86,13 +88,17 @@ def judge(
 ) -> Judgement:
     """Compare two looks at a store, and plan again."""
     served = served_by(plan)
+    made = _sessions_made(plan)
+    appeared = (finding for finding in after.findings if finding.id not in before.ids)
+    revealed = {finding.id for finding in appeared if finding.subject.session in made}
     troubles = [f"{rule} could not run any more" for rule in sorted(after.blind - before.blind)]
     troubles += [
         f"planning again would still {step}" for step in _safe_steps(plan, served, store, now, progress)
     ]
     return Judgement(
         remaining=tuple(sorted(after.ids & served)),
-        new=tuple(sorted(after.ids - before.ids)),
+        new=tuple(sorted(after.ids - before.ids - revealed)),
+        revealed=tuple(sorted(revealed)),
         troubles=tuple(troubles),
     )
 
@@ -100,6 +106,17 @@ def judge(
 def served_by(plan: Plan) -> set[str]:
     """The findings that the steps of the plan serve, choices included."""
     return {step.finding for step in plan.selected()}
+
+
+def _sessions_made(plan: Plan) -> set[str]:
+    """The sessions whose rows the plan makes."""
+    made = (
+        operation.key.get("id")
+        for step in plan.selected()
+        for operation in step.operations
+        if operation.kind is Kind.INSERT and operation.table == "sessions"
+    )
+    return {session_id for session_id in made if isinstance(session_id, str)}
 
 
 def _safe_steps(

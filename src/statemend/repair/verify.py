@@ -125,7 +125,15 @@ def _judged(
         remaining=found.remaining,
         new=found.new,
         troubles=found.troubles,
+        notes=(*run.notes, *_shown_now(run, found)),
     )
+
+
+def _shown_now(run: Run, found: rescan.Judgement) -> list[str]:
+    notes = [
+        f"{finding} shows now, for its session has its row again: plan again" for finding in found.revealed
+    ]
+    return [note for note in notes if note not in run.notes]
 
 
 def _load_look(folder: RunFolder) -> rescan.Look:

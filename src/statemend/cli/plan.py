@@ -1,0 +1,105 @@
+"""``statemend plan``: turn findings into a repair that can be reviewed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statemend.cli.rules import Format
+
+HELP = """Plan the repair of a Hermes home, or a single store. Nothing is changed.
+
+HOME is audited as `statemend scan` does. The plan names each row to be changed, what it was and will be, the
+finding it serves, and where each value comes from. Review it, then rehearse and apply it.
+
+\b
+Steps that evidence decides are in the plan. Where it does not decide, the plan lists every option, and
+nothing of it happens until you write the id of one into the plan file: "chosen": null becomes
+"chosen": "ID". The output names the line. Findings that no recipe mends are listed with the reason.
+
+\b
+The file is readable by you alone. It may hold titles, ids, paths and a system prompt, never the text of a
+message. Write it outside the home. It fits this store until the rows that it names change.
+
+\b
+Examples:
+  statemend plan ~/.hermes -o plan.json
+  statemend plan ~/.hermes --exports ~/exports --recipe rebuild-session -o plan.json
+  statemend plan ~/.hermes --sql | less
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to ``app``."""
+    app.command("plan", help=HELP, short_help="Plan a repair that can be reviewed.")(plan)
+
+
+def plan(
+    home: Annotated[Path, typer.Argument(metavar="HOME", help="A Hermes home, or a store file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="PLAN", help="Write the plan here, readable by you alone."),
+    ] = None,
+    recipes: Annotated[
+        list[str] | None,
+        typer.Option("--recipe", metavar="NAMES", help="Use these recipes only, by comma. Repeatable."),
+    ] = None,
+    exports: Annotated[
+        list[Path] | None,
+        typer.Option("--exports", metavar="DIR", help="Another folder or file with exports. Repeatable."),
+    ] = None,
+    sql: Annotated[bool, typer.Option("--sql", help="Show the statements instead of the summary.")] = False,
+    format_: Annotated[
+        Format, typer.Option("--format", help="How to show the plan; the file is JSON.")
+    ] = Format.TABLE,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Check the whole file and its search indexes too. Slower.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Let -o replace a file that is there.")] = False,
+) -> int:
+    """Plan, write the plan, show it, and return the exit code."""
+    from statemend.cli import output as out
+    from statemend.cli.terminal import progress
+    from statemend.evidence.inventory import find_home
+
+    if output is not None:
+        place = find_home(home)
+        if output.is_file() and output.stat().st_size and not force:
+            from statemend.errors import Refused
+
+            raise Refused(
+                f"{output}: exists, and may hold choices you made; choose another name, or say --force"
+            )
+        out.check_target(output, Path(place.root), Path(place.store), force=force)
+    with progress() as tell:
+        from statemend.repair.planner import draft
+
+        made = draft(
+            home,
+            exports=exports or (),
+            recipes=[name for given in recipes for name in given.split(",")] if recipes else None,
+            deep=deep,
+            progress=tell,
+        )
+    from statemend.report.json import dump
+
+    written = dump(made.plan)
+    if output is not None:
+        out.write(output, written)
+    if sql:
+        from statemend.report.plan_sql import render
+
+        out.emit(render(made.plan))
+    elif format_ is Format.JSON:
+        out.emit(written)
+    else:
+        from statemend.cli.terminal import show
+        from statemend.report.plan_table import answer_lines, renderable
+
+        file = None if output is None else str(output)
+        show(renderable(made.plan, file=file, lines=answer_lines(written)))
+    for reason in made.undetermined:
+        out.complain(f"not determined: {reason}", 3)
+    return 3 if made.undetermined else 0

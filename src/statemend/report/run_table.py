@@ -1,0 +1,77 @@
+"""A rehearsal, or a run and what became of it, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from statemend.repair.rehearse import Rehearsal
+from statemend.repair.run import Run, State
+from statemend.report import text
+
+_GOOD = frozenset({State.APPLIED, State.UNDONE, State.NOTHING, State.NOT_APPLIED})
+_MOST = 20
+
+
+def of_run(run: Run) -> RenderableType:
+    """A run for a ``rich`` console; nothing in it is read as markup."""
+    return Group(
+        Text(
+            f"{run.state.value[:1].upper()}{run.state.value[1:]}.",
+            style="bold" if run.state in _GOOD else "bold red",
+        ),
+        _facts(
+            [
+                ("store", run.store),
+                ("run", run.folder),
+                ("snapshot", "" if run.snapshot is None else run.snapshot.path),
+                ("findings mended", _mended(run)),
+                *_several("still there", run.remaining),
+                *_several("new", run.new),
+                *_several("trouble", run.troubles),
+                *_several("note", run.notes),
+            ]
+        ),
+        Text("Next: ", style="dim") + Text(text.clip(run.advice, 600)),
+    )
+
+
+def of_rehearsal(rehearsal: Rehearsal, plan_file: str) -> RenderableType:
+    """A rehearsal for a ``rich`` console; nothing in it is read as markup."""
+    import shlex
+
+    if rehearsal.passed:
+        command = f"statemend apply {shlex.quote(plan_file)}"
+        return Group(
+            Text("The rehearsal passed: applied to a private copy, verified, and taken back.", style="bold"),
+            Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold"),
+        )
+    return Group(
+        Text("The rehearsal did not pass. The store was not touched.", style="bold red"),
+        _facts([*_several("because", rehearsal.reasons)]),
+    )
+
+
+def _mended(run: Run) -> str:
+    judged = run.state in (State.APPLIED, State.FAILED)
+    return text.number(len(run.served) - len(run.remaining)) if judged and run.served else ""
+
+
+def _several(label: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines[:_MOST]):
+        yield ("" if number else label, line)
+    if len(lines) > _MOST:
+        yield "", f"and {len(lines) - _MOST:,} more"
+
+
+def _facts(pairs: Sequence[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold", ratio=1)
+    for label, value in pairs:
+        if value:
+            table.add_row(Text(f"  {label}"), Text(text.clip(value, 600)))
+    return table
