@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from statemend.errors import Refused, RolledBack
-from statemend.repair import changes, digests, position
+from statemend.repair import changes, digests, position, search
 from statemend.repair.record import UndoRecord, key_values
 from statemend.repair.transaction import check_kept, look
 from statemend.store.identity import store_digest
@@ -44,6 +44,8 @@ def take_back(connection: RepairConnection, undo: UndoRecord, changeset: bytes) 
         with connection.without_triggers():
             _apply(connection, inverse, lambda change: change.op == "UPDATE")
     connection.allow({})
+    for index in undo.reindexed:  # what an index leaves out may hang on the rows that came back
+        search.rebuild(connection, index)
     if position.of_rows(store, undo.rows) not in (position.Position.OLD, position.Position.UNKNOWN):
         raise RolledBack(f"{store.path}: the rows did not come back as they were; use the run's snapshot")
     sessions, tables = before.content.changed(digests.content(store))
