@@ -22,11 +22,27 @@ from statemend.errors import UsageError
 from statemend.evidence.inventory import Home, Inventory
 from statemend.repair import recipes as recipes_package
 from statemend.repair.cells import SqlValue, encode, row_digest
+from statemend.repair.digests import primary_key, row_of
 from statemend.repair.plan import Choice, Kind, Left, Operation, Step
 from statemend.store.connection import Store
 from statemend.store.history import Census
 from statemend.store.lineage import Graph
 from statemend.store.records import table_columns
+
+__all__ = [
+    "Proposal",
+    "Recipe",
+    "RecipeContext",
+    "all_recipes",
+    "choice_id",
+    "discover",
+    "insert_of",
+    "leave",
+    "row_of",
+    "select",
+    "step_id",
+    "update_of",
+]
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -151,32 +167,6 @@ def leave(finding: Finding, reason: str) -> Left:
     return Left(id=finding.id, rule=finding.rule, reason=reason)
 
 
-def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, SqlValue] | None:
-    """The row of ``main.TABLE`` with this key: every stored column, exactly. ``None`` where there is none.
-
-    Text that is not valid in the store's encoding keeps its bytes as lone surrogates.
-    """
-    columns = table_columns(store, table)
-    codec = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}.get(
-        str(store.value("PRAGMA main.encoding")), "utf-8"
-    )
-    cells = ", ".join(
-        f"typeof({name}), iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"
-        for name in map(_quoted, columns)
-    )
-    condition = " AND ".join(f"{_quoted(name)} IS ?" for name in key)
-    row = store.one(
-        f"SELECT {cells} FROM main.{_quoted(table)} WHERE {condition}",
-        tuple(key.values()),
-    )
-    if row is None:
-        return None
-    return {
-        name: value.decode(codec, "surrogateescape") if kind == "text" else value
-        for name, kind, value in zip(columns, row[::2], row[1::2], strict=True)
-    }
-
-
 def update_of(
     store: Store, table: str, key: Mapping[str, SqlValue], after: Mapping[str, SqlValue]
 ) -> Operation:
@@ -205,14 +195,9 @@ def insert_of(store: Store, table: str, values: Mapping[str, SqlValue]) -> Opera
     columns = table_columns(store, table)
     if unknown := [name for name in values if name not in columns]:
         raise LookupError(f"{table} has no column {unknown[0]}")
-    primary = store.rows("SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk", (table,))
-    key = {name: values[name] for (name,) in primary}
+    key = {name: values[name] for name in primary_key(store, table)}
     return Operation(kind=Kind.INSERT, table=table, key=_cells(key), after=_cells(values))
 
 
 def _cells(values: Mapping[str, SqlValue]) -> dict[str, Any]:
     return {name: encode(value) for name, value in values.items()}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

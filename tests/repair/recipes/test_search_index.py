@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.audit.builder import NOW, HomeBuilder
+from tests.repair.planning import carry_out
+
+from statemend.repair.plan import Kind, Plan
+from statemend.repair.planner import draft
+
+Build = Callable[..., HomeBuilder]
+
+
+def deep_plan(home: HomeBuilder) -> Plan:
+    return draft(home.root, now=NOW, deep=True).plan
+
+
+def damaged(home: HomeBuilder, index: str = "messages_fts") -> None:
+    """The index loses what it knows of a message."""
+    home.sql(f"UPDATE {index}_data SET block = zeroblob(length(block)) WHERE id > 10")
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.19.0", "0.20.1", "0.22.2"])
+@pytest.mark.parametrize("index", ["messages_fts", "messages_fts_trigram"])
+def test_a_damaged_search_index_is_built_anew(build: Build, version: str, index: str) -> None:
+    home = build(version)
+    home.chat("a", 6)
+    damaged(home, index)
+
+    plan = deep_plan(home)
+
+    assert [(op.kind, op.table) for step in plan.steps for op in step.operations] == [(Kind.REINDEX, index)]
+    carry_out(home, plan.steps)
+    again = deep_plan(home)
+    assert (again.steps, again.left) == ((), ())
+
+
+def test_a_sound_search_index_is_left_alone(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("a", 6)
+
+    plan = deep_plan(home)
+
+    assert (plan.steps, plan.left) == ((), ())
+
+
+def test_an_index_over_text_with_nuls_is_left_to_hermes(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("a", 6)
+    home.message("a", content='\0json:[{"type": "text", "text": "x"}]')
+    home.sql("UPDATE sessions SET message_count = 7")
+    damaged(home)
+
+    plan = deep_plan(home)
+
+    assert not plan.steps
+    assert any("have Hermes rebuild it" in left.reason for left in plan.left)
+
+
+def test_an_index_that_is_no_search_index_is_left_with_what_to_do(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("a", 40)
+    (page,) = home.sql("SELECT rootpage FROM sqlite_schema WHERE name = 'idx_sessions_started'")[0]
+    (size,) = home.sql("PRAGMA page_size")[0]
+    with home.store.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * 64)
+
+    plan = deep_plan(home)
+
+    assert not plan.steps
+    assert any(
+        "idx_sessions_started" in left.reason or "tables of the store are damaged" in left.reason
+        for left in plan.left
+    )
