@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 import typer
 
 from statemend.cli import apply, demo, explain, export, plan, rehearse, rules, scan, show, undo, verify
-from statemend.cli.output import complain, settle
+from statemend.cli.output import complain, emit, open_streams, settle
 from statemend.errors import StatemendError, UsageError
 
 EPILOG = """\b
@@ -29,6 +31,8 @@ Start here:
   statemend plan ~/.hermes -o plan.json
 """
 
+#: How a system asks a program to end, as far as this one has such signals.
+_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 #: What a shell reports for a program that Ctrl-C ended; ``typer`` returns it too.
 _INTERRUPTED = 130
 
@@ -50,7 +54,7 @@ def _version(asked: bool) -> None:
     if asked:
         import statemend
 
-        print(f"statemend {statemend.__version__}")
+        emit(f"statemend {statemend.__version__}\n")
         raise typer.Exit
 
 
@@ -62,13 +66,31 @@ def _root(
     ),
 ) -> None:
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        emit(f"{context.get_help()}\n")
         raise typer.Exit(UsageError.exit_code)
+
+
+class Ended(BaseException):
+    """The system asked this process to end. Not an ``Exception``: what is open is closed, and nothing else
+    is tried."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. No error leaves this function but one that
     ``STATEMEND_TRACEBACK=1`` asks for."""
+    code = _run(arguments)
+    try:
+        settle()
+    except StatemendError as error:
+        return complain(str(error), error.exit_code)
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         result = app(args=list(arguments), prog_name="statemend", standalone_mode=False)
         if result == _INTERRUPTED:
@@ -80,6 +102,10 @@ def run(arguments: Sequence[str]) -> int:
         return complain(f"{_lower(error.format_message())}; see `{_help(error)}`", UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return complain("interrupted; nothing was written", _INTERRUPTED)
+    except Ended as end:
+        return complain(
+            f"ended by {signal.Signals(end.number).name} before it was done; run it again", 128 + end.number
+        )
     except BrokenPipeError:
         return 0
     except OSError as error:
@@ -92,8 +118,6 @@ def run(arguments: Sequence[str]) -> int:
             f"unexpected {type(error).__name__}; set STATEMEND_TRACEBACK=1 to see where, and report it",
             StatemendError.exit_code,
         )
-    finally:
-        settle()
 
 
 def _lower(message: str) -> str:
@@ -110,4 +134,15 @@ def _help(error: typer.TyperException) -> str:
 
 def main() -> None:
     """The entry point of the console script."""
+    open_streams()
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _end)
     sys.exit(run(sys.argv[1:]))
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """Close everything on the way out: a private copy of a store is not to be left in a temporary folder."""
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise Ended(number)

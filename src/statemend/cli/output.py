@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from statemend.errors import Refused, StatemendError, UsageError
@@ -30,23 +31,51 @@ def complain(message: str, exit_code: int) -> int:
     return exit_code
 
 
+def open_streams() -> None:
+    """Open each standard stream that is closed (``>&-``) to nothing: the next file that is opened would take
+    its place, and get what is printed."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
+
+
 def emit(text: str) -> None:
-    """Write ``text`` to standard output. A reader that has gone away (``| head``) is no error."""
-    try:
+    """Write ``text`` to standard output. A reader that has gone away (``| head``) is no error; raises
+    ``StatemendError`` when it cannot be written."""
+    with _writing():
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.flush()
-    except BrokenPipeError:
-        settle()
 
 
 def settle() -> None:
-    """Flush standard output; when nobody reads it any more, make sure that nobody hears of it."""
-    try:
+    """Flush standard output. Raises ``StatemendError`` when it cannot be written."""
+    with _writing():
         sys.stdout.flush()
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """After a failure nothing more goes to standard output, so that it is not told a second time at the
+    end."""
+    try:
+        yield
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except ValueError:
-        return  # closed already
+        _discard()
+    except OSError as error:
+        _discard()
+        raise StatemendError(
+            f"standard output: {error.strerror or error}; write the report to a file with -o"
+        ) from error
+
+
+def _discard() -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 def check_target(target: Path, home: Path, store: Path, *, force: bool) -> None:

@@ -57,10 +57,17 @@ def register(app: typer.Typer) -> None:
 
 
 def scan(
-    home: Annotated[Path, typer.Argument(metavar="HOME", help="A Hermes home, or a store file.")],
+    home: Annotated[
+        Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
+    ],
     exports: Annotated[
         list[Path] | None,
-        typer.Option("--exports", metavar="DIR", help="Another folder or file with exports. Repeatable."),
+        typer.Option(
+            "--exports",
+            metavar="DIR",
+            readable=False,
+            help="Another folder or file with exports. Repeatable.",
+        ),
     ] = None,
     rules: Annotated[
         list[str] | None,
@@ -74,7 +81,13 @@ def scan(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the report here, readable by you alone."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            readable=False,
+            help="Write the report here, readable by you alone.",
+        ),
     ] = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Exit with 1 for findings of this verdict or a worse one.")

@@ -26,11 +26,18 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="A Hermes home, or a store file.")],
+    store: Annotated[
+        Path, typer.Argument(metavar="STORE", readable=False, help="A Hermes home, or a store file.")
+    ],
     session: Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or the beginning of one.")],
     exports: Annotated[
         list[Path] | None,
-        typer.Option("--exports", metavar="DIR", help="Another folder or file with exports. Repeatable."),
+        typer.Option(
+            "--exports",
+            metavar="DIR",
+            readable=False,
+            help="Another folder or file with exports. Repeatable.",
+        ),
     ] = None,
     live: Annotated[
         bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")

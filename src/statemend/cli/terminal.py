@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -33,10 +34,12 @@ def plain(content: RenderableType) -> str:
     """The same without colour, 100 columns wide, no blanks at the ends of lines."""
     from rich.console import Console
 
-    console = Console(width=_PLAIN_WIDTH, color_system=None, force_terminal=False, highlight=False)
-    with console.capture() as captured:
-        console.print(content)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    written = io.StringIO()
+    console = Console(
+        file=written, width=_PLAIN_WIDTH, color_system=None, force_terminal=False, highlight=False
+    )
+    console.print(content)
+    return "".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines())
 
 
 @contextmanager
