@@ -61,3 +61,19 @@ def test_demo_leaves_what_is_there_alone(
 def test_demo_without_a_folder_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "."]) == 2
     assert capsys.readouterr().err.startswith("statemend: ")
+
+
+def test_finding_ids_outlast_a_move_of_the_home(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["demo", str(tmp_path / "home")]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "home").rename(tmp_path / "elsewhere" / "moved")
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    named = []
+    for path in ("elsewhere/moved", str(tmp_path / "elsewhere" / "moved" / "state.db")):
+        assert run(["scan", path, "--format", "json"]) == 1
+        named.append([finding["id"] for finding in msgspec.json.decode(capsys.readouterr().out)["findings"]])
+    kept = msgspec.json.decode((tmp_path / "home-reports" / "audit.json").read_bytes())
+    assert named == [[finding["id"] for finding in kept["findings"]]] * 2

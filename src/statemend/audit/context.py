@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from statemend.audit.structure import Structure, examine
@@ -119,6 +121,12 @@ class Context:
         one."""
         guard = ["--"] if any(argument.startswith("-") for argument in arguments) else []
         return shlex.join(["statemend", verb, *guard, *arguments])
+
+    def lasting_name(self, path: str) -> str:
+        """A file's name for the id of a finding: the same however the home was named on the command line, and
+        for a file of the home the same after the home has moved."""
+        real, root = os.path.realpath(path), os.path.realpath(self.home.root)
+        return os.path.relpath(real, root) if Path(real).is_relative_to(root) else real
 
     def report(self, text: str) -> None:
         """Tell whoever waits what is being done."""

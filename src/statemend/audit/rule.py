@@ -130,9 +130,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         severity: Severity | None = None,
     ) -> Finding:
         """A finding of this rule. Its id depends on rule, session, artifact and ``key``, which tells two
-        findings about one subject apart and must not contain what grows (counts, times)."""
+        findings about one subject apart and must not contain what grows (counts, times). Evidence whose value
+        is ``None`` is left out."""
         return Finding(
-            id=finding_id(self.id, session, artifact, key),
+            id=finding_id(
+                self.id, session, None if artifact is None else context.lasting_name(artifact), key
+            ),
             rule=self.id,
             verdict=verdict or self.verdict,
             severity=severity or self.severity,
@@ -140,6 +143,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
                 store=context.store_label, session=session, artifact=artifact, message_ids=tuple(message_ids)
             ),
             summary=summary,
-            evidence=tuple(Fact(label, value) for label, value in evidence),
+            evidence=tuple(Fact(label, value) for label, value in evidence if value is not None),
             remedy=Remedy(text=remedy, command=command),
         )
