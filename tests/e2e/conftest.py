@@ -26,7 +26,7 @@ _SHAPES = {
     "md": ("<!-- statemend/report/v1 -->", "\n"),
     "html": ("<!DOCTYPE html>", "</html>"),
 }
-_CONTRACT = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+CONTRACT = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 class HangError(BaseException):
@@ -76,7 +76,7 @@ def audit(statemend: Statemend) -> Audit:
             outputs[name] = told.out
         assert snapshot(folder) == before, "the audited folder changed"
         document: dict[str, Any] = json.loads(outputs["json"])
-        _CONTRACT.validate(document)
+        CONTRACT.validate(document)
         assert document["exit_code"] == code
         assert document["tool"]["name"] == "statemend"
         return document
