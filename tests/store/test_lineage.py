@@ -167,6 +167,25 @@ def test_a_delegate_is_exported_as_a_segment_before_0_20(rows: MakeRows) -> None
         assert graph.resume_tip("root", Era.V18) == "next"
 
 
+def test_only_0_22_knows_a_reset_from_a_segment(rows: MakeRows) -> None:
+    made = rows("0.22.2").session("root", **ended())
+    made.session("reset", parent_session_id="root", started_at=2000.0, config={"_reset_from": "root"})
+    made.session("next", parent_session_id="root", started_at=2001.0, **ended(2002.0, "cli_close"))
+    with made.opened() as store:
+        graph = Graph.load(store)
+        assert {era: graph.export_chain("root", era) for era in (Era.V18, Era.V20, Era.V22)} == {
+            Era.V18: ("root", "reset"),
+            Era.V20: ("root", "reset"),
+            Era.V22: ("root", "next"),
+        }
+        assert [graph.resume_tip("root", era) for era in (Era.V18, Era.V20, Era.V22)] == [
+            "reset",
+            "reset",
+            "next",
+        ]
+        assert [node.id for node in graph.continuations("root")] == ["next"]
+
+
 def test_an_inherited_marker_makes_no_fork(rows: MakeRows) -> None:
     """A delegate that was compressed itself: its continuation carries the marker of the delegate."""
     made = rows("0.22.2").session("root")

@@ -73,7 +73,7 @@ def _weigh_candidate(
     before = f"started {early:.0f} s before the parent ended, without a summary"
     if era < Era.V18:
         return Relation.DELEGATE, (before, "delegates had no marker before 0.17")
-    if any(_fits_better(parent, sibling, opening) for sibling in siblings if sibling.id != child.id):
+    if any(_fits_better(parent, sibling, opening) for sibling in siblings):
         return Relation.DELEGATE, (before, "a sibling fits better as the continuation")
     return Relation.CONTINUATION, (ended, before, "no sibling fits better")
 
