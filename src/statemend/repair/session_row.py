@@ -25,6 +25,7 @@ from statemend.repair.plan import Operation, Source
 from statemend.repair.recipe import RecipeContext, insert_of
 from statemend.repair.session_headers import header_of
 from statemend.repair.session_traces import Logged, Route, read_logs, read_routes
+from statemend.repair.substring_index import index_with_row
 from statemend.store.catalogue import CATALOGUE
 from statemend.store.records import table_columns
 from statemend.store.schema import Era
@@ -140,7 +141,8 @@ class SessionRow:
         self._turn = logged.turns.get(session_id)
 
     def rebuild(self) -> Rebuilt:
-        """Fill every column that evidence fills."""
+        """Fill every column that evidence fills. Raises ``CannotChangeError`` where the row cannot be made
+        without damage to a search index."""
         self._set("id", self._id, self._told("session_id of its messages", table="messages"))
         self._set("source", *self._source())
         self._set("started_at", *self._started_at())
@@ -153,8 +155,11 @@ class SessionRow:
         self._activity()
         self._mark_it()
         self._keep_it()
+        index = index_with_row(
+            self._context, self._id, self._values["source"], self._values.get("model_config")
+        )
         return Rebuilt(
-            operations=(*self._before, insert_of(self._store, "sessions", self._values)),
+            operations=(*self._before, insert_of(self._store, "sessions", self._values), *index),
             sources=tuple(self._sources.values()),
             parent=_text(self._values.get("parent_session_id")),
             title=_text(self._values.get("title")),

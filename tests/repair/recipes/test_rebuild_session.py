@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit.builder import DATA, START, VERSIONS, HomeBuilder
+from tests.audit.builder import DATA, NOW, START, VERSIONS, HomeBuilder
 from tests.repair.planning import (
     carry_out,
     only_choice,
@@ -21,8 +21,13 @@ from tests.repair.planning import (
 )
 
 from statemend.formats.logs import render_line
+from statemend.repair.apply import apply
 from statemend.repair.plan import Kind, StepClass
+from statemend.repair.run import State
 from statemend.repair.session_row import MARK
+from statemend.repair.undo import undo
+from statemend.store.connection import open_for_audit
+from statemend.store.identity import store_digest
 
 Build = Callable[..., HomeBuilder]
 SID = "20260801_093000_1f2e3d"
@@ -67,7 +72,7 @@ def test_a_row_is_made_from_the_messages_alone_as_hermes_own_recovery_makes_it(
     step = only_step(plan)
 
     assert (step.recipe, step.step_class, step.sessions) == ("rebuild-session", StepClass.SAFE, (SID,))
-    (operation,) = step.operations
+    operation = step.operations[0]
     assert (operation.kind, operation.table, operation.key) == (Kind.INSERT, "sessions", {"id": SID})
     row = values(operation)
     assert (row["source"], row["started_at"]) == ("recovered", START)
@@ -514,3 +519,70 @@ def test_messages_of_no_session_and_of_an_id_that_is_no_text_are_left(build: Bui
 
     assert not plan.steps
     assert ["not valid text" in left.reason for left in plan.left if left.rule == "ORP001"] == [True]
+
+
+def test_the_substring_index_of_the_newest_release_follows(build: Build) -> None:
+    """Its view shows a message only while its session has a row that is no machine's."""
+    home = build("0.22.2")
+    orphan(home)
+
+    step = only_step(plan_of(home))
+
+    assert [(each.kind, each.table) for each in step.operations] == [
+        (Kind.INSERT, "sessions"),
+        (Kind.REINDEX, "messages_fts_trigram"),
+    ]
+
+
+NUL = '\0json:[{"type": "text", "text": "x"}]'
+
+
+def test_over_text_with_nuls_an_index_that_fits_is_left_as_it_is(build: Build) -> None:
+    """Only Hermes' own SQLite splits such text as Hermes' own SQLite does."""
+    home = build("0.22.2")
+    home.chat("other", 2)
+    home.message("other", content=NUL)
+    orphan(home)
+
+    step = next(step for step in plan_of(home).steps if step.sessions == (SID,))
+
+    assert [each.kind for each in step.operations] == [Kind.INSERT]
+
+
+def test_over_text_with_nuls_an_index_that_would_not_fit_leaves_the_finding(build: Build) -> None:
+    """The messages were a machine's and not indexed; nothing tells that any more."""
+    home = build("0.22.2")
+    home.chat("other", 2)
+    home.message("other", content=NUL)
+    orphan(home, source="cron")
+
+    plan = plan_of(home)
+
+    assert not any(step.sessions == (SID,) for step in plan.steps)
+    assert any("only Hermes can index" in left.reason for left in plan.left if left.rule == "ORP001")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_engine_carries_it_out_and_takes_it_back(build: Build, tmp_path: Path, version: str) -> None:
+    home = build(version)
+    orphan(home)
+    exported(home, source="telegram", title="Weekly plan", system_prompt="You are helpful.", model="gpt-4o")
+    messages = home.sql("SELECT * FROM messages ORDER BY id")
+    before = digest(home)
+    file = tmp_path / "plan.json"
+    file.write_text(text_of(plan_of(home)))
+
+    run = apply(file, run_dir=tmp_path / "run", now=NOW)
+
+    assert (run.state, run.remaining, run.new, run.troubles) == (State.APPLIED, (), (), ())
+    assert home.sql("SELECT * FROM messages ORDER BY id") == messages
+    again = plan_of(home)
+    assert (again.steps, again.choices) == ((), ())
+    assert undo(tmp_path / "run", now=NOW).state is State.UNDONE
+    assert digest(home) == before
+    assert plan_of(home).steps != ()
+
+
+def digest(home: HomeBuilder) -> str:
+    with open_for_audit(home.store) as store:
+        return store_digest(store)

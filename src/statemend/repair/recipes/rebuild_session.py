@@ -19,6 +19,7 @@ from statemend.errors import Undetermined
 from statemend.evidence.coverage import ArtifactCoverage, assess_session
 from statemend.formats.artifact import TRANSCRIPTS
 from statemend.formats.logs import failures
+from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Choice, Option, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.repair.session_row import SessionRow
@@ -41,8 +42,13 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         yield leave(finding, f"the id of the session is not valid text: {finding.remedy.text}")
         return
     reasons = _deleted_on_purpose(context, session_id)
+    try:
+        step = _step(context, finding, session_id, StepClass.CHOICE if reasons else StepClass.SAFE)
+    except CannotChangeError as error:
+        yield leave(finding, f"its row cannot be made now: {error}")
+        return
     if not reasons:
-        yield _step(context, finding, session_id, StepClass.SAFE)
+        yield step
         return
     yield Choice(
         id=choice_id(RECIPE.name, finding),
@@ -53,7 +59,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
                 id="rebuild",
                 title="rebuild the row: the session is there again, with the messages that are left",
                 evidence=(finding.summary,),
-                steps=(_step(context, finding, session_id, StepClass.CHOICE),),
+                steps=(step,),
             ),
             Option(
                 id="leave",
