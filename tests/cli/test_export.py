@@ -121,6 +121,19 @@ def test_an_incomplete_export_is_named_and_ends_with_6(statemend: Run, demo: Pat
     assert statemend("export", home, COMPACTED, "-o", tmp_path / "out").code == 0
 
 
+def test_an_interruption_says_what_stays(
+    statemend: Run, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("statemend.repair.export_session.prove", interrupted)
+    told = statemend("export", demo, COMPACTED, "-o", tmp_path / "out")
+    assert (told.code, told.out) == (130, "")
+    assert told.err == "statemend: interrupted; files that have their name are whole, and stay\n"
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_help_says_what_is_proved(statemend: Run) -> None:
     told = statemend("export", "--help")
     assert told.code == 0

@@ -529,6 +529,23 @@ def test_a_writer_that_left_something_out_is_found_out(
     assert any("row 7" in reason for reason in file.reasons), file.reasons
 
 
+def test_a_store_that_changes_meanwhile_gives_no_file(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prove = export_session.prove
+
+    def overtaken(*arguments: Any, **options: Any) -> Any:
+        proof = prove(*arguments, **options)
+        scene.say("written meanwhile", 9)
+        return proof
+
+    monkeypatch.setattr(export_session, "prove", overtaken)
+    done = export(scene)
+    assert (done.exit_code, only(done).state) == (3, State.FAILED)
+    assert "it changed while it was read" in only(done).reasons[0]
+    assert _files(tmp_path / "out") == []
+
+
 def test_a_name_that_is_taken_meanwhile_is_not_overwritten(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
+
+from statemend.errors import StatemendError
 
 HELP = """Write sessions into files that Hermes reads, the archived turns included, and prove each file.
 
@@ -25,8 +27,12 @@ Examples:
   statemend export state.db 20260812 --format md -o ~/exports --report json
 """
 
-#: What a shell reports for a program that Ctrl-C ended.
-_INTERRUPTED = 130
+
+class Interrupted(StatemendError):
+    """Ctrl-C in the middle: some files may be written, each of them whole. The code is the one that a shell
+    reports for it."""
+
+    exit_code: ClassVar[int] = 130
 
 
 class Format(StrEnum):
@@ -90,7 +96,7 @@ def export(
 ) -> int:
     """Export, prove, show, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.output import complain, emit
+    from statemend.cli.output import emit
     from statemend.repair import reexport as job
 
     try:
@@ -107,8 +113,8 @@ def export(
                 live=live,
                 progress=tell,
             )
-    except KeyboardInterrupt:
-        return complain("interrupted; files that have their name are whole, and stay", _INTERRUPTED)
+    except KeyboardInterrupt as error:
+        raise Interrupted("interrupted; files that have their name are whole, and stay") from error
     if report is As.JSON:
         from statemend.report.json import dump
 
