@@ -28,7 +28,7 @@ Examples:
 """
 
 
-class Interrupted(StatemendError):
+class InterruptedExportError(StatemendError):
     """Ctrl-C in the middle: some files may be written, each of them whole. The code is the one that a shell
     reports for it."""
 
@@ -114,7 +114,7 @@ def export(
                 progress=tell,
             )
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted; files that have their name are whole, and stay") from error
+        raise InterruptedExportError("interrupted; files that have their name are whole, and stay") from error
     if report is As.JSON:
         from statemend.report.json import dump
 
