@@ -116,11 +116,13 @@ class Context:
         """The coverage, if a rule has asked for it; otherwise empty."""
         return self._computed("coverage") or ()
 
-    def command(self, verb: str, *arguments: str) -> str:
+    @staticmethod
+    def command(verb: str, *arguments: str, output: str | None = None) -> str:
         """A ``statemend`` command line, quoted for a shell; what begins like an option is not taken for
-        one."""
+        one. ``output`` is the file or folder that the command writes."""
+        written = [] if output is None else ["-o", output]
         guard = ["--"] if any(argument.startswith("-") for argument in arguments) else []
-        return shlex.join(["statemend", verb, *guard, *arguments])
+        return shlex.join(["statemend", verb, *written, *guard, *arguments])
 
     def lasting_name(self, path: str) -> str:
         """A file's name for the id of a finding: the same however the home was named on the command line, and

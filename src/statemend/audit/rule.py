@@ -131,7 +131,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Finding:
         """A finding of this rule. Its id depends on rule, session, artifact and ``key``, which tells two
         findings about one subject apart and must not contain what grows (counts, times). Evidence whose value
-        is ``None`` is left out."""
+        is ``None`` is left out. Where a recipe mends a fault, the command to run next is ``statemend plan``.
+        """
+        if self.recipe is not None and (verdict or self.verdict) is Verdict.FAULT:
+            command = context.command("plan", context.home.root, output="plan.json")
         return Finding(
             id=finding_id(
                 self.id, session, None if artifact is None else context.lasting_name(artifact), key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 import pytest
@@ -65,13 +66,15 @@ def test_each_session_is_a_finding_of_its_own_with_a_stable_id(build: Build) -> 
     assert before == after
 
 
-def test_the_command_quotes_what_the_id_holds(build: Build) -> None:
-    home = build()
-    home.message("it's; rm -rf /")
+def test_the_command_to_run_next_plans_the_repair(build: Build) -> None:
+    home = build(name="it's; rm -rf")
+    home.message("gone")
 
     (finding,) = home.findings("ORP001")
 
-    assert finding.remedy.command == f"statemend show {home.store} 'it'\"'\"'s; rm -rf /'"
+    assert finding.remedy.command is not None
+    planned = ["statemend", "plan", "-o", "plan.json", str(home.root)]
+    assert shlex.split(finding.remedy.command) == planned
 
 
 def test_a_session_id_that_is_a_blob_is_shown_and_not_confused_with_text(build: Build) -> None:
@@ -97,15 +100,6 @@ def test_a_session_id_that_is_not_valid_text_is_reported_by_its_rows(build: Buil
 
     home.sql("INSERT INTO sessions (id, source, started_at) VALUES (CAST(x'61ff' AS TEXT), 'cli', 1.0)")
     assert home.findings("ORP001") == []
-
-
-def test_the_command_does_not_take_an_id_for_an_option(build: Build) -> None:
-    home = build()
-    home.message("--live")
-
-    (finding,) = home.findings("ORP001")
-
-    assert finding.remedy.command == f"statemend show -- {home.store} --live"
 
 
 def test_a_session_without_messages_is_lawful(build: Build) -> None:

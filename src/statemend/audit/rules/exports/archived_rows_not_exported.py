@@ -78,7 +78,7 @@ def _finding(
             ("artifacts of this session", len(session.artifacts)),
         ),
         remedy="Export the session again with its archived history, and delete nothing before.",
-        command=context.command("show", context.store_label, session.session_id),
+        command=context.command("export", context.store_label, session.session_id, output="exports"),
     )
 
 

@@ -136,7 +136,7 @@ def _finding(
             ("how pruning is known", evidence),
         ),
         remedy="Export the session with its archived history, pin it, or set sessions.auto_prune to false.",
-        command=context.command("show", context.store_label, row.id),
+        command=context.command("export", context.store_label, row.id, output="exports"),
     )
 
 
