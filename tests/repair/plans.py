@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from statemend.audit.finding import finding_id
+from statemend.audit.engine import audit
 from statemend.repair.cells import encode, row_digest
 from statemend.repair.plan import Kind, Operation, Plan, Step, StepClass, StoreIdentity, dump
 from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
@@ -120,14 +120,37 @@ def write(made: Plan, path: Path) -> Path:
 
 
 def orphaned(folder: Path, release: Path) -> tuple[Path, Path]:
-    """A store whose only session lost its row, and a plan file that puts the row back and heals a message
-    that has no state where the release has states."""
+    """A store whose only session lost its row, and a plan file that puts the row back."""
     store = home_with(folder, release)
     ((session, *_),) = query(store, "SELECT session_id FROM messages ORDER BY id LIMIT 1")
     lost = row(store, "sessions", "id", session)
     change(store, f"DELETE FROM sessions WHERE id = '{session}'")
-    operations = [insert("sessions", "id", lost)]
-    return store, write(
-        plan(store, step(*operations, sessions=[session], finding=finding_id("ORP001", session))),
-        folder / "plan.json",
-    )
+    mend = step(insert("sessions", "id", lost), sessions=[session], finding=orphans(store))
+    return store, write(plan(store, mend), folder / "plan.json")
+
+
+def orphans(store: Path) -> str:
+    """The id of the finding that a store with orphaned messages has."""
+    return next(finding.id for finding in audit(store, now=NOW).findings if finding.rule == "ORP001")
+
+
+def mixed(folder: Path, release: Path) -> tuple[Path, Path]:
+    """As ``orphaned``, with a plan that besides sets a message to rewound (where the release can), notes
+    something in ``state_meta``, and builds a search index anew."""
+    store, _ = orphaned(folder, release)
+    ((session, message),) = query(store, "SELECT session_id, id FROM messages ORDER BY id DESC LIMIT 1")
+    lost = row_of_release(release, session)
+    operations = [
+        insert("sessions", "id", lost),
+        insert("state_meta", "key", {"key": "mended", "value": "yes"}),
+        Operation(kind=Kind.REINDEX, table="messages_fts"),
+    ]
+    if "active" in row(store, "messages", "id", message):
+        operations.insert(1, update(store, "messages", ("id", message), {"active": 0}))
+    made = plan(store, step(*operations, sessions=[session], finding=orphans(store)))
+    return store, write(made, folder / "plan.json")
+
+
+def row_of_release(release: Path, session: str) -> dict[str, Any]:
+    """The row of a session as the release wrote it."""
+    return row(release, "sessions", "id", session)

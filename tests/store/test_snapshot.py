@@ -80,7 +80,7 @@ def test_a_copy_that_differs_is_refused_and_removed(
 
     def lose_a_title(path: Path) -> None:
         with closing(apsw.Connection(str(path))) as copy:
-            copy.execute("UPDATE sessions SET title = NULL")
+            copy.execute("UPDATE sessions SET title = 'lost'")
         sync(path)
 
     monkeypatch.setattr(snapshot.durable, "sync_file", lose_a_title)

@@ -91,7 +91,7 @@ def _change(
         check_fresh(connection, plan, now=now, data_version=version)
         before = look(connection)
         journal.step("plan fresh")
-        outcome = carry_out(connection, plan, before=before, digest_before=digest)
+        outcome = carry_out(connection, plan, before=before, digest_before=digest, journal=journal)
         journal.step("changed and proven", digest=outcome.undo.digest_after)
         durable.write_new(folder.changeset, outcome.changeset)
         durable.write_new(

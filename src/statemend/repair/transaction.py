@@ -14,6 +14,7 @@ import msgspec
 from statemend.errors import Refused, RolledBack
 from statemend.repair import bounds, changes, digests, record, search
 from statemend.repair.cells import SqlValue
+from statemend.repair.journal import Journal
 from statemend.repair.plan import Kind, Operation, Plan
 from statemend.repair.preflight import check_identity, check_leases
 from statemend.repair.statements import build
@@ -75,7 +76,9 @@ def check_rows(connection: RepairConnection, operations: Sequence[Operation]) ->
             )
 
 
-def carry_out(connection: RepairConnection, plan: Plan, *, before: Before, digest_before: str) -> Outcome:
+def carry_out(
+    connection: RepairConnection, plan: Plan, *, before: Before, digest_before: str, journal: Journal
+) -> Outcome:
     """Carry out the plan's operations and prove what they did.
 
     Proven is: each statement changed one row; the recorded changes are those that the plan lists or that the
@@ -90,6 +93,7 @@ def carry_out(connection: RepairConnection, plan: Plan, *, before: Before, diges
             _carry_out(connection, operation)
         changeset = session.changeset()
     connection.allow({})
+    journal.step("statements carried out", operations=len(operations), changeset=len(changeset))
     store = connection.store
     changed = tuple(changes.read(store, changeset))
     beyond = changes.unplanned(store, changed, operations)

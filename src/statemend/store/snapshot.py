@@ -91,8 +91,12 @@ def take_from(connection: apsw.Connection, store: Store, target: Path) -> Snapsh
 def _copy(connection: apsw.Connection, target: Path) -> None:
     with closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)) as copy:
         copy.pragma("synchronous", 2)
-        with copy.backup("main", connection, "main") as backup:
+        backup = copy.backup("main", connection, "main")
+        try:
             backup.step(-1)
+            backup.finish()
+        finally:
+            backup.close(True)  # says nothing a second time
 
 
 def _verified(target: Path, expected: str) -> Snapshot:
