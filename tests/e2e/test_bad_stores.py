@@ -289,8 +289,11 @@ def test_the_pages_of_each_release_are_named_alike(audit: Audit, tmp_path: Path,
     assert len(found(document, "STO003")) == 1
 
 
-def test_deep_finds_an_index_that_tells_another_id(audit: Audit, home: Path) -> None:
-    """A default audit does not compare index with table; ``--deep`` does, and believes neither."""
+@pytest.mark.parametrize("options", [(), ("--deep",)])
+def test_an_index_that_tells_another_id_is_not_believed(
+    audit: Audit, home: Path, options: tuple[str, ...]
+) -> None:
+    """An index that names another session than its table would make an orphan of sound messages."""
     store = home / "state.db"
     data = store.read_bytes()
     connection = apsw.Connection(str(store))
@@ -300,6 +303,6 @@ def test_deep_finds_an_index_that_tells_another_id(audit: Audit, home: Path) -> 
     connection.close()
     at = data.index(b"20260801_103000_dddddd", (root - 1) * PAGE, root * PAGE)
     overwrite(b"7", at + 3)(store)
-    document = audit(home, "--deep", code=3)
+    document = audit(home, *options, code=3)
     assert "sqlite_autoindex_sessions_1" in found(document, "STO003")[0]["summary"]
     assert found(document, "ORP001") == []

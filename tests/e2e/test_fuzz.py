@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.e2e.conftest import CONTRACT, DATA
 from tests.e2e.folder import snapshot
-from tests.e2e.running import Outcome, rules
+from tests.e2e.running import PATIENCE, Outcome, rules
 
 from statemend.cli.app import run
 
@@ -96,6 +97,7 @@ def quietly(*arguments: object) -> Outcome:
 
 def audited(home: Path, form: str) -> dict[str, Any] | None:
     """Audit a home; the report when it is JSON and there is one."""
+    signal.alarm(PATIENCE)  # for each example anew
     before = snapshot(home)
     told = quietly("scan", home, "--format", form)
     assert snapshot(home) == before

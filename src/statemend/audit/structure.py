@@ -161,16 +161,16 @@ def _gather(found: list[tuple[_Object, str]]) -> tuple[Damage, ...]:
 def examine(store: Store, *, deep: bool = False) -> Structure:
     """Check the structure of ``store``.
 
-    By default each canonical table with its indexes and overflow pages; ``deep`` the whole file, the search
-    indexes and every index against its table. Raises ``StoreUnreadable`` when the list of objects itself
-    cannot be read.
+    By default each canonical table with its overflow pages, and every index of it against its rows, for the
+    rules are answered from those indexes; ``deep`` the whole file and the search indexes. Raises
+    ``StoreUnreadable`` when the list of objects itself cannot be read.
     """
     objects = list(store.rows(OBJECTS))
     names = _Map(objects)
     canonical = tuple(table for table in CATALOGUE if store.table_exists(table))
     if not deep:
-        found = [line for table in canonical for line in _check(store, names, "quick_check", table)]
-        method = "quick_check of each canonical table, its indexes and overflow pages"
+        found = [line for table in canonical for line in _check(store, names, "integrity_check", table)]
+        method = "integrity_check of each canonical table with its indexes and overflow pages"
         return Structure(method=method, checked=canonical, damages=_gather(found))
     method = "integrity_check of the whole file, search indexes included"
     found, whole = _try(store, names, "integrity_check", None)

@@ -10,10 +10,11 @@ A log under one writer replaced by another, a copy of a live file, a checkpoint 
 network or virtual file system with weak locks, a failing disk.
 
 How we know
-By default quick_check asks SQLite to walk every page of each canonical table, its indexes and overflow
-pages; it does not compare index entries with rows. --deep runs integrity_check on the whole file, which
-does, and includes the search indexes. SQLite names a b-tree by its root page; the schema says what stands
-there. Bytes changed inside a cell leave no trace that SQLite could see: the format has no checksums.
+By default integrity_check asks SQLite to walk every page of each canonical table, its indexes and overflow
+pages, and to look up every row in every index: the other rules are answered from those indexes. --deep
+runs it on the whole file, and includes the search indexes. SQLite names a b-tree by its root page; the
+schema says what stands there. Bytes changed inside a cell leave no trace that SQLite could see: the format
+has no checksums.
 
 What to do
 Copy the folder first. For a table: take the rows from a sound copy, or salvage with `hermes sessions
