@@ -44,14 +44,13 @@ def undo(run_dir: Path, *, now: float | None = None, steps: Hook | None = None) 
             return run
         kept, changeset = record.load(folder.undo, folder.changeset)
         whole = _undo(store, plan, folder, kept, changeset, folder.log(steps), at)
-        found = status(folder, plan)
         note = "the whole store is what it was" if whole else "other rows were written since, and are kept"
         return folder.save(
             msgspec.structs.replace(
-                found,
+                run,
                 state=State.UNDONE,
                 advice=advice(State.UNDONE, folder, plan),
-                notes=(*found.notes, note),
+                notes=(*run.notes, note),
                 finished_at=at,
             )
         )
