@@ -127,8 +127,8 @@ def _literal(value: SqlValue) -> exp.Expr:
         raw = exp.HexString(this=value.encode("utf-8", "surrogatepass").hex().upper())
         return exp.cast(raw, "TEXT", dialect="sqlite")
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return exp.Literal.number("9e999" if value > 0 else "-9e999")
-    return exp.Literal.number(repr(value))
+        return exp.Var(this="9e999" if value > 0 else "-9e999")
+    return exp.Var(this=repr(value))  # as it is: another spelling may be another type
 
 
 def _needs_cast(value: str) -> bool:
