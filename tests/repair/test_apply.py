@@ -485,3 +485,23 @@ def test_a_store_that_is_gone_is_said(newest: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         apply(file, now=plans.NOW)
     assert list(store.parent.iterdir()) == []
+
+
+def test_a_store_in_use_is_refused_naming_who(newest: Path, tmp_path: Path) -> None:
+    store, file = plans.mixed(tmp_path, newest)
+    code = (
+        "import apsw, sys\n"
+        "c = apsw.Connection(sys.argv[1]); c.execute('SELECT 1 FROM sessions')\n"
+        "print('open', flush=True); sys.stdin.read()"
+    )
+    before = folder_of(store)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(store)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(StoreHeld, match=rf"pid {holder.pid}"):
+            apply(file, now=plans.NOW)
+        holder.communicate()
+    assert folder_of(store) == before
+    assert apply(file, now=plans.NOW).state is State.APPLIED

@@ -16,7 +16,7 @@ from statemend.repair.perform import perform
 from statemend.repair.plan import Plan
 from statemend.repair.rehearse import rehearse_plan
 from statemend.repair.run import Run, RunFolder, State, default_folder, earlier
-from statemend.repair.verify import finish, status
+from statemend.repair.verify import advice, finish, status
 from statemend.store import durable
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
@@ -86,7 +86,7 @@ def _apply(plan: Plan, place: Path, now: float, steps: Hook | None, progress: Pr
         served=tuple(sorted(rescan.served_by(plan))),
         started_at=now,
     )
-    folder.save(run)
+    folder.save(msgspec.structs.replace(run, advice=advice(State.NOT_APPLIED, folder, plan)))
     log = folder.log(steps)
     _keep_before(folder, before)
     log.step("rehearsal passed", digest=rehearsal.plan_digest)

@@ -32,6 +32,13 @@ def of_rows(store: Store, rows: Sequence[TouchedRow]) -> Position:
     return _one(found)
 
 
+def any_new(store: Store, rows: Sequence[TouchedRow]) -> bool:
+    """Whether any recorded row is as after the change: then it was committed, whatever came of the others."""
+    return any(
+        row.before != row.after and digest_of(store, row.table, key_values(row)) == row.after for row in rows
+    )
+
+
 def of_operations(store: Store, operations: Sequence[Operation]) -> Position:
     """The side that the rows of planned operations are on. A row counts as new when every column that the
     plan sets holds what it sets."""

@@ -94,7 +94,7 @@ def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> State:
     undo, _ = record.load(folder.undo, folder.changeset)
     with open_for_audit(Path(plan.store.path)) as store:
         where = position.of_rows(store, undo.rows)
-    committed = bool(steps & _CAME_TO_COMMIT)
+        committed = bool(steps & _CAME_TO_COMMIT) or position.any_new(store, undo.rows)
     if where is Position.UNKNOWN:
         where = Position.NEW if "committed" in steps and "undone" not in steps else Position.OLD
     if where is Position.OLD:
