@@ -1,0 +1,158 @@
+"""The deletion itself and the proof of it, inside the fence. Whatever is found wrong is raised, and the fence
+takes everything back.
+
+This is the only place where rows of ``sessions`` and ``messages`` are ever deleted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from statemend.errors import RolledBack
+from statemend.repair import changes, digests, record
+from statemend.repair.changes import Change
+from statemend.repair.cleanup_plan import Entry, Member
+from statemend.repair.cleanup_rows import references
+from statemend.repair.digests import quoted
+from statemend.repair.plan import Kind
+from statemend.repair.transaction import Before, Outcome, check_kept
+from statemend.store.identity import store_digest
+from statemend.store.permissions import Allowed
+from statemend.store.writing import RepairConnection
+
+_DETACH = "UPDATE main.sessions SET parent_session_id = NULL WHERE id = ? AND parent_session_id = ?"
+_MESSAGES = "DELETE FROM main.messages WHERE session_id = ?"
+#: In one statement, since one session that goes may be the parent of another.
+_SESSIONS = "DELETE FROM main.sessions WHERE id IN (SELECT value FROM json_each(?))"
+
+
+class Doomed:
+    """What the accepted entries of a plan delete together. ``members`` are each once; ``detached`` maps the
+    children that stay to the parent that goes."""
+
+    def __init__(self, connection: RepairConnection, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+        self.members: dict[str, Member] = {
+            member.session: member for entry in entries for member in entry.members
+        }
+        parent = "SELECT parent_session_id FROM main.sessions WHERE id = ?"
+        self.detached: dict[str, str] = {
+            child: str(connection.store.value(parent, (child,)))
+            for entry in entries
+            for child in entry.detached
+            if child not in self.members
+        }
+        self.besides = [
+            reference
+            for reference in references(connection.store)
+            if any(reference.table in entry.besides for entry in entries)
+        ]
+
+    @property
+    def permissions(self) -> dict[str, Allowed]:
+        """What the deletion needs, and nothing more."""
+        besides = {reference.table: Allowed(delete=True) for reference in self.besides}
+        columns = frozenset({"parent_session_id"} if self.detached else ())
+        return {
+            **besides,
+            "messages": Allowed(delete=True),
+            "sessions": Allowed(columns=columns, delete=True),
+        }
+
+
+def carry_out(
+    connection: RepairConnection, doomed: Doomed, *, before: Before, plan: str, digest_before: str
+) -> Outcome:
+    """Delete, and prove what was deleted. ``plan`` is the digest of the run's plan, ``digest_before`` of the
+    store.
+
+    Proven is: the recorded changes are the rows of the sessions that go, all of them, the rows of other
+    tables that hang on them, and the parent links of the children that stay; every other session and table
+    has the content it had; no reference broke; no id can be given twice; the search indexes are no worse.
+    Raises ``RolledBack`` otherwise.
+    """
+    store = connection.store
+    connection.allow(doomed.permissions)
+    with connection.recording() as session:
+        session.attach("sessions")  # first in the record, so that an undo brings sessions before messages
+        for child, parent in doomed.detached.items():
+            _one(connection, _DETACH, (child, parent), 1)
+        for reference in doomed.besides:
+            sql = f"DELETE FROM main.{quoted(reference.table)} WHERE {quoted(reference.column)} = ?"
+            for session_id in doomed.members:
+                connection.execute(sql, (session_id,))
+        for member in doomed.members.values():
+            _one(connection, _MESSAGES, (member.session,), member.rows.total)
+        _one(connection, _SESSIONS, (json.dumps(list(doomed.members)),), len(doomed.members))
+        changeset = session.changeset()
+    connection.allow({})
+    changed = tuple(changes.read(store, changeset))
+    _check_changes(connection, doomed, changed)
+    _check_others(connection, doomed, before)
+    check_kept(connection, before)
+    worse = digests.broken_references(store) - before.broken_counter
+    if worse:
+        table, rowid, parent, _ = next(iter(worse))
+        raise RolledBack(f"{store.path}: the row {rowid} of {table} would name no row of {parent}")
+    return Outcome(
+        changeset,
+        record.UndoRecord(
+            plan=plan,
+            changeset=hashlib.sha256(changeset).hexdigest(),
+            digest_before=digest_before,
+            digest_after=store_digest(store),
+            rows=record.touched_rows(store, changed),
+            sequence=before.sequence,
+            broken=tuple(sorted(before.broken_counter.elements(), key=repr)),
+            search=before.search,
+            settings=before.settings,
+        ),
+    )
+
+
+def deleted_rows(outcome: Outcome) -> dict[str, int]:
+    """How many rows a deletion took, by table."""
+    return dict(Counter(row.table for row in outcome.undo.rows if row.after is None))
+
+
+def _one(connection: RepairConnection, sql: str, bindings: tuple[str, ...], expected: int) -> None:
+    count = connection.execute(sql, bindings)
+    if count != expected:
+        raise RolledBack(
+            f"{connection.path}: {sql.split(' WHERE')[0]} changed {count} rows instead of {expected}"
+        )
+
+
+def _check_changes(connection: RepairConnection, doomed: Doomed, changed: Sequence[Change]) -> None:
+    owners = {reference.table: reference.column for reference in doomed.besides}
+    owners |= digests.SESSION_COLUMN
+    for change in changed:
+        whose = change.old.get(owners.get(change.table, ""))
+        if change.kind is Kind.DELETE and whose in doomed.members:
+            continue
+        is_link = change.kind is Kind.UPDATE and change.table == "sessions"
+        if is_link and change.key[0] in doomed.detached and change.new == {"parent_session_id": None}:
+            continue
+        raise RolledBack(
+            f"{connection.path}: {change.kind.value} of {change.table} {change.key!r} is not in the plan"
+        )
+    counted = Counter(change.table for change in changed if change.kind is Kind.DELETE)
+    expected = sum(member.rows.total for member in doomed.members.values())
+    if (counted["sessions"], counted["messages"]) != (len(doomed.members), expected):
+        raise RolledBack(f"{connection.path}: not every row of the sessions was deleted")
+
+
+def _check_others(connection: RepairConnection, doomed: Doomed, before: Before) -> None:
+    now = digests.content(connection.store)
+    left = doomed.members.keys() & now.sessions.keys()
+    if left:
+        raise RolledBack(f"{connection.path}: rows of {min(left)!r} are still there")
+    sessions, tables = before.content.changed(now)
+    beyond = sessions - doomed.members.keys() - doomed.detached.keys()
+    if beyond:
+        raise RolledBack(f"{connection.path}: {min(beyond)!r} is a session of which nothing should change")
+    if not tables <= {reference.table for reference in doomed.besides}:
+        raise RolledBack(f"{connection.path}: other tables than those of the plan changed: {sorted(tables)}")

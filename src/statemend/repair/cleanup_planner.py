@@ -1,0 +1,161 @@
+"""Plans a cleanup: which of the sessions asked for may go, and why the others are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+import statemend
+from statemend.audit.context import Progress
+from statemend.errors import Refused, UsageError
+from statemend.evidence.inventory import find_home
+from statemend.repair import digests
+from statemend.repair.cleanup_check import Examination
+from statemend.repair.cleanup_plan import LARGEST_RUN, CleanupPlan, Entry, Kept
+from statemend.repair.marks import SUBSTRING_INDEX
+from statemend.repair.plan import StoreIdentity
+from statemend.repair.preserved import collect
+from statemend.repair.reexport import resolve
+from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
+from statemend.store.bundle import Bundle, inspect
+from statemend.store.connection import Store, open_for_audit
+from statemend.store.copies import copy_store, private_folder
+from statemend.store.history import census
+from statemend.store.lineage import Graph
+from statemend.store.writing import open_for_repair
+
+_ID_LENGTH = 16
+_DAY = 86400.0
+_ENDED = """
+    SELECT id, ended_at, pinned FROM sessions
+    WHERE typeof(ended_at) IN ('real', 'integer') AND ended_at < ?
+    ORDER BY ended_at, id
+"""
+
+
+def make_cleanup_plan(
+    path: Path,
+    *,
+    sessions: Sequence[str] = (),
+    older_than: float | None = None,
+    artifacts: Sequence[Path],
+    runs: Sequence[Path] = (),
+    now: float | None = None,
+    progress: Progress | None = None,
+) -> CleanupPlan:
+    """Plan to delete sessions of the home or store at ``path``; nothing is changed.
+
+    Either ``sessions`` are named, by id or a beginning of it that no other shares, or those are chosen that
+    ended, and were last written to, more than ``older_than`` days ago. ``artifacts`` are folders and files
+    with their exports. ``runs`` are folders of repairs that must be verified first, beside those at the home.
+    ``now`` is epoch seconds.
+
+    Raises ``UsageError`` for a request that cannot be met, ``StoreHeld`` for a store in use, ``Undetermined``
+    for one that cannot be read. A session that may not go is in the plan as kept, with the reason.
+    """
+    if bool(sessions) is (older_than is not None):
+        raise UsageError("name the sessions, or an age in days, and not both")
+    if older_than is not None and not older_than >= 0:
+        raise UsageError(f"{older_than!r}: an age in days cannot be less than nothing")
+    for named in (path, *artifacts, *runs):
+        _check_text(str(named))
+    at = time.time() if now is None else now
+    home = find_home(Path(os.path.abspath(path)))
+    beside = [Path(os.path.abspath(each)) for each in artifacts]
+    bundle = inspect(Path(home.store))
+    shelf = collect(beside, bundle)
+    with open_for_audit(Path(home.store)) as store:
+        examination = Examination(store, now=at, index_fits=cache(lambda: _index_fits(bundle)))
+        kept: list[Kept] = []
+        if older_than is None:
+            wanted = list(dict.fromkeys(resolve(store, each) for each in sessions))
+            selection = "named"
+        else:
+            wanted = list(_older(store, examination.graph, at - older_than * _DAY, kept))
+            selection = f"ended more than {older_than:g} days ago"
+        entries: list[Entry] = []
+        size = 0
+        for number, session_id in enumerate(wanted, start=1):
+            if progress is not None:
+                progress(f"comparing session {number} of {len(wanted)} with its exports")
+            try:
+                _check_text(session_id)
+                entry = examination.entry(session_id, shelf.find)
+                size += sum(member.size for member in entry.members)
+                if size > LARGEST_RUN:
+                    raise Refused(
+                        f"with it this plan would delete more than {LARGEST_RUN >> 20} MiB: "
+                        "plan again afterwards"
+                    )
+            except (Refused, UsageError) as error:
+                kept.append(Kept(_text(session_id), str(error)))
+            else:
+                entries.append(entry)
+        instance = store.value(INSTANCE) if store.table_exists("state_meta") else None
+        identity = StoreIdentity(
+            path=home.store,
+            schema_digest=schema_digest(store.rows(SCHEMA_OBJECTS)),
+            instance=None if instance is None else str(instance),
+        )
+    plan = CleanupPlan(
+        id="",
+        made_at="",
+        tool=f"statemend {statemend.__version__}",
+        home=home.root,
+        store=identity,
+        selection=selection,
+        artifacts=tuple(map(str, beside)),
+        runs=tuple(os.path.abspath(each) for each in runs),
+        entries=tuple(entries),
+        kept=tuple(kept),
+    )
+    digest = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
+    made_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
+    return msgspec.structs.replace(plan, id=digest[:_ID_LENGTH], made_at=made_at)
+
+
+def _older(store: Store, graph: Graph, before: float, kept: list[Kept]) -> Iterator[str]:
+    """The sessions that ended and were last written to before a moment, but for those that somebody pinned,
+    those whose conversation goes on in a session that stays, and delegates that go with another."""
+    chosen: dict[str, None] = {}
+    for session_id, _, pinned in store.rows(_ENDED, (before,)):
+        counted = next(iter(census(store, session_id)), None) if isinstance(session_id, str) else None
+        if not isinstance(session_id, str) or (counted and counted.last_at and counted.last_at >= before):
+            continue
+        if pinned:
+            kept.append(Kept(_text(session_id), "it is pinned"))
+        else:
+            chosen[session_id] = None
+    going_on = True
+    while going_on:
+        going_on = False
+        for session_id in list(chosen):
+            onward = [child.id for child in graph.continuations(session_id) if child.id not in chosen]
+            if onward:
+                del chosen[session_id]
+                kept.append(Kept(_text(session_id), f"its conversation goes on in {', '.join(onward)}"))
+                going_on = True
+    era = store.schema.era
+    follow = {each for one in chosen for each in graph.deletion(one, era).deleted if each != one}
+    yield from (session_id for session_id in chosen if session_id not in follow)
+
+
+def _index_fits(bundle: Bundle) -> bool:
+    """Whether the substring index fits its messages as this SQLite reads it, asked of a private copy."""
+    with private_folder() as private, open_for_repair(copy_store(bundle, private)) as copy:
+        return digests.search_health(copy).get(SUBSTRING_INDEX, "ok") == "ok"
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "backslashreplace").decode()
+
+
+def _check_text(value: str) -> None:
+    if _text(value) != value:
+        raise UsageError(f"{_text(value)}: not valid in UTF-8, so no plan can hold it")
