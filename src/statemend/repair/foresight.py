@@ -9,56 +9,141 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from statemend.audit.rules.lineage.export_resume_disagree import lawful, path, subagents_on
-from statemend.audit.rules.lineage.fork import fits
-from statemend.repair.marks import FIELDS
+from statemend.audit.context import Context
+from statemend.audit.handoff import ORPHANED, dead_ends, is_false_delegate, opening_summary
+from statemend.audit.rules.lineage import cycle, export_resume_disagree, fork
+from statemend.audit.rules.lineage.export_resume_disagree import path
+from statemend.repair.marks import BRANCH, FIELDS
 from statemend.repair.recipe import RecipeContext
+from statemend.store.history import Census
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
 
 #: For each session, the marks that would be other; ``None`` for one that would be gone.
 Marks = Mapping[str, Mapping[str, str | None]]
+#: Rule and session of a finding.
+Fault = tuple[str, str]
 #: The releases that heed marks, by the era whose rules they follow.
 MARKING = {Era.V18: "0.18 and 0.19", Era.V20: "0.20", Era.V22: "0.22"}
-FORK, PARTING, DEAD_END = "LIN002", "LIN003", "LIN001"
+DEAD_END, FORK, PARTING, FALSE_MARK, CUT = "LIN001", "LIN002", "LIN003", "LIN008", "LIN009"
+
+_ROW = """
+SELECT (SELECT rowid FROM main.sessions WHERE id = ?1),
+       source, title, started_at, ended_at, end_reason, session_key
+FROM sessions
+WHERE id = ?1
+"""
+
+
+class _Imagined(Context):
+    """An audit of the same store, in which a family is other than its rows say."""
+
+    def __init__(self, real: Context, family: Graph) -> None:
+        super().__init__(
+            home=real.home, bundle=real.bundle, store=real.store, inventory=real.inventory, now=real.now
+        )
+        self._real = real
+        self._family = family
+
+    @property
+    def graph(self) -> Graph:
+        return self._family
+
+    @property
+    def census(self) -> Mapping[str, Census]:
+        return self._real.census
 
 
 def family_with(context: RecipeContext, session_id: str, marks: Marks) -> Graph:
     """The family of a session as it would be."""
-    nodes = {}
-    for each in context.graph.family(session_id):
-        node = context.graph.nodes.get(each)
+    nodes = {each: context.graph.nodes[each] for each in _kin(context, session_id)}
+    for each in nodes.keys() & marks.keys():
+        fields = {FIELDS[key]: value for key, value in marks[each].items()}
+        nodes[each] = msgspec.structs.replace(nodes[each], **fields)
+    return _graph(context, nodes)
+
+
+def family_linked(context: RecipeContext, parents: Mapping[str, str]) -> Graph:
+    """The families of some sessions and of the parents that they would have, joined as they would be."""
+    nodes: dict[str, Node] = {}
+    for child, parent in parents.items():
+        for each in (*_kin(context, child), *_kin(context, parent)):
+            nodes.setdefault(each, context.graph.nodes[each])
+        node = nodes.get(child) or _node(context, child)
         if node is not None:
-            fields = {FIELDS[key]: value for key, value in marks.get(each, {}).items()}
-            nodes[each] = msgspec.structs.replace(node, **fields)
+            nodes[child] = msgspec.structs.replace(node, parent_id=parent)
+    return _graph(context, nodes)
+
+
+def _kin(context: RecipeContext, session_id: str) -> list[str]:
+    return [each for each in context.graph.family(session_id) if each in context.graph.nodes]
+
+
+def _graph(context: RecipeContext, nodes: Mapping[str, Node]) -> Graph:
     return Graph(context.store, dict(sorted(nodes.items(), key=lambda item: item[1].position)))
 
 
-def faults(context: RecipeContext, family: Graph) -> set[tuple[str, str]]:
-    """Rule and session of what the rules for forks, for walks that part and for dead ends would say."""
-    found: set[tuple[str, str]] = set()
-    for node in family.nodes.values():
-        following = family.continuations(node.id)
-        if sum(fits(context.audit, node, child) for child in following) > 1:
-            found.add((FORK, node.id))
-        if node.compressed and not following:
-            found.add((DEAD_END, node.id))
-        if context.store.schema.era >= Era.V18 and _begins_a_chain(family, node) and _part(family, node.id):
-            found.add((PARTING, node.id))
+def _node(context: RecipeContext, session_id: str) -> Node | None:
+    """A session that has no relatives and no marks, as a node."""
+    row = context.store.one(_ROW, (session_id,))
+    if row is None:
+        return None
+    position, source, title, started_at, ended_at, end_reason, session_key = row
+    return Node(
+        id=session_id,
+        parent_id=None,
+        source=source,
+        title=title,
+        started_at=started_at,
+        ended_at=ended_at,
+        end_reason=end_reason,
+        session_key=session_key,
+        branched_from=None,
+        delegate_from=None,
+        reset_from=None,
+        position=position,
+    )
+
+
+def faults(context: RecipeContext, family: Graph) -> set[Fault]:
+    """What the lineage rules would say of a family."""
+    imagined = _Imagined(context.audit, family)
+    found = {
+        (one.rule, one.subject.session or "")
+        for rule in (fork.RULE, export_resume_disagree.RULE, cycle.RULE)
+        for one in rule.check(imagined)
+    }
+    found |= {(DEAD_END, node.id) for node in dead_ends(imagined)}
+    found |= {(FALSE_MARK, node.id) for node in family.nodes.values() if _falsely_marked(imagined, node)}
+    found |= {(CUT, node.id) for node in family.nodes.values() if _cut(imagined, node)}
     return found
 
 
-def _begins_a_chain(family: Graph, node: Node) -> bool:
-    siblings = family.continuations(node.parent_id) if node.parent_id else ()
-    return node.compressed and all(sibling.id != node.id for sibling in siblings)
+def _falsely_marked(imagined: Context, node: Node) -> bool:
+    if node.delegate_from in (None, ORPHANED):
+        return False
+    return is_false_delegate(imagined, node) or bool(node.session_key and node.source != "subagent")
 
 
-def _part(family: Graph, first: str) -> bool:
-    resumed = path(family, first, family.resume_tip(first, Era.V22))
-    exported = family.export_chain(first, Era.V22) or (first,)
-    if subagents_on(family, resumed):
-        return True
-    return resumed[-1] != exported[-1] and not lawful(family, resumed, exported)
+def _cut(imagined: Context, node: Node) -> bool:
+    if node.parent_id or node.branched_from is not None or node.delegate_from not in (None, ORPHANED):
+        return False
+    return opening_summary(imagined.store, node.id, node.started_at) is not None
+
+
+def as_branch(
+    family: Graph, session_id: str, origin: str, *, chained: bool
+) -> dict[str, dict[str, str | None]]:
+    """The marks that make a session a branch of ``origin``; ``chained`` gives the same mark to those that
+    continue it, where they bear none. Export takes a branch for one segment, and only so does resume too."""
+    marks: dict[str, dict[str, str | None]] = {session_id: {BRANCH: origin}}
+    following = family.continuations(session_id) if chained else ()
+    while len(following) == 1 and following[0].id not in marks:
+        (segment,) = following
+        if not (segment.marked or segment.reset_from):
+            marks[segment.id] = {BRANCH: origin}
+        following = family.continuations(segment.id)
+    return marks
 
 
 def parting_point(family: Graph, start: str) -> str:

@@ -2,8 +2,8 @@
 
 A rival is marked as a branch of the parent (``_branched_from`` in its ``model_config``): every release from
 0.18 on then leaves it out when it looks for the continuation and when it exports the chain, lists it as a
-conversation of its own, and keeps it when the parent is deleted. Its own continuations get the same mark, as
-0.20 and newer write it into the continuations of a branch. No row is lost, and clearing the marks undoes it.
+conversation of its own, and keeps it when the parent is deleted. Where resume would go on from it and export
+would not, its own continuations get the same mark. No row is lost, and clearing the marks undoes it.
 The chosen one loses marks that it inherited from an earlier segment where these alone would stop resume. A
 rival that is probably a subagent's run from before there were marks can instead get the mark that 0.17 and
 newer write; then it is hidden, and deleted together with the parent, so that is an option of its own.
@@ -16,14 +16,14 @@ that session settles both findings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, product
 
 import msgspec
 
 from statemend.audit.finding import Finding
 from statemend.audit.rules.lineage.fork import describe
-from statemend.repair.foresight import FORK, PARTING, family_with, faults, parting_point, walks
-from statemend.repair.marks import BRANCH, DELEGATE, FIELDS, CannotChangeError, index_after, remark
+from statemend.repair.foresight import FORK, PARTING, as_branch, family_with, faults, parting_point, walks
+from statemend.repair.marks import DELEGATE, FIELDS, CannotChangeError, index_after, remark
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.store.lineage import Graph, Node
@@ -35,12 +35,14 @@ _DEPTH, _MOST = 4, 40
 
 class Decision(msgspec.Struct, frozen=True):
     """Which session continues ``point`` (``None``: none of them), which rivals become branches and which runs
-    of subagents, and the inherited marks that the chosen one loses."""
+    of subagents, whether the continuations of the branches are marked too, and the inherited marks that the
+    chosen one loses."""
 
     point: str
     chosen: str | None
     branches: tuple[str, ...]
     runs: tuple[str, ...]
+    chained: bool
     cleared: tuple[str, ...]
 
     @property
@@ -74,8 +76,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         yield leave(finding, str(obstacle))
         return
     if not options:
-        reason = "no marks on the sessions in question would settle it without another fault"
-        yield leave(finding, reason)
+        yield leave(finding, _unsettled(context.graph, point))
         return
     yield Choice(
         id=choice_id(RECIPE.name, finding),
@@ -83,6 +84,16 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         question=f"Which session continues {point}?",
         options=(*options, Option(id="leave", title="Leave them as they are")),
     )
+
+
+def _unsettled(graph: Graph, point: str) -> str:
+    node = graph.nodes.get(point)
+    if node is not None and node.branched_from is not None:
+        return (
+            f"{point} is itself a branch, and export takes a branch for one segment, whatever marks its "
+            "continuation bears; export its segments by their own ids"
+        )
+    return "no marks on the sessions in question would settle it without another fault"
 
 
 def _options(context: RecipeContext, finding: Finding, point: str) -> Iterator[Option]:
@@ -154,12 +165,15 @@ def _decisions(family: Graph, point: str) -> Iterator[Decision]:
         for hidden in ((), runs) if runs else ((),):
             # With its inherited marks only where clearing them will not do: the continuations of a branch
             # bear the branch's mark, and resume is to stop there as export does.
-            for cleared in (inherited, ()) if inherited else ((),):
+            branches = tuple(child for child in others if child not in hidden)
+            chains = (False, True) if any(map(family.continuations, branches)) else (False,)
+            for cleared, chained in product(dict.fromkeys((inherited, ())), chains):
                 yield Decision(
                     point=point,
                     chosen=chosen.id if chosen else None,
-                    branches=tuple(child for child in others if child not in hidden),
+                    branches=branches,
                     runs=hidden,
+                    chained=chained,
                     cleared=cleared,
                 )
 
@@ -180,13 +194,7 @@ def rivals(family: Graph, parent: str) -> list[Node]:
 def _marks_of(family: Graph, decision: Decision) -> Marks:
     marks: Marks = {run: {DELEGATE: decision.point} for run in decision.runs}
     for branch in decision.branches:
-        marks[branch] = {BRANCH: decision.point}
-        following = family.continuations(branch)
-        while len(following) == 1 and following[0].id not in marks:
-            (segment,) = following
-            if not (segment.marked or segment.reset_from):
-                marks[segment.id] = {BRANCH: decision.point}
-            following = family.continuations(segment.id)
+        marks |= as_branch(family, branch, decision.point, chained=decision.chained)
     if decision.chosen is not None and decision.cleared:
         marks[decision.chosen] = dict.fromkeys(decision.cleared)
     return marks
@@ -215,9 +223,10 @@ def _evidence(
             yield f"marks of {decision.chosen} that name another session are cleared: {marks_gone}"
         if decision.runs:
             yield f"subagent runs are hidden, and deleted together with {decision.point}"
-        segments = [sid for sid in marks if sid not in (*named, *(s for d in decisions for s in d.branches))]
-        if segments and decision.branches:
-            yield f"the branches' own continuations get their mark: {', '.join(segments)}"
+    decided = {each for one in decisions for each in (one.chosen, *one.branches, *one.runs)}
+    segments = [session_id for session_id in marks if session_id not in decided]
+    if segments:
+        yield f"what continues the branches is marked too, and listed one by one: {', '.join(segments)}"
     yield from walks(after, point)
     own = context.store.schema.era
     if own < Era.V18:

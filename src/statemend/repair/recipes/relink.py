@@ -14,10 +14,11 @@ subagent run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Verdict
+from statemend.repair.foresight import Fault, family_linked, family_with, faults
 from statemend.repair.handoffs import Handoffs, Pair, handoffs, matchings
 from statemend.repair.marks import CannotChangeError, update_session
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
@@ -44,19 +45,31 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
 
 def _link(context: RecipeContext, finding: Finding, found: Handoffs, together: tuple[Pair, ...]) -> Proposal:
     root = finding.subject.session
+    ways = [way for way in matchings(together, _WAYS) if not _new_faults(context, way)]
+    if not ways:
+        return leave(finding, "every link would part the ways of resume and export; settle that first")
     if len(together) == 1 and together[0].strong and not _misread(context, together[0]):
         return _step(context, finding, together[0], StepClass.SAFE, 1)
     host = min(pair.root.id for pair in together)
     findings = {one.subject.session: one for one in context.of_rule(finding.rule)}
     if root != host and host in findings:
         return leave(finding, f"decided together with {findings[host].id}: the same sessions fit")
-    return _choice(context, {**findings, root: finding}, finding, together, found)
+    return _choice(context, {**findings, root: finding}, finding, ways, found)
 
 
 def _nothing_fits(finding: Finding) -> str:
     if finding.verdict is Verdict.LEFTOVER:
         return f"lawful as it is: {finding.summary}"
     return "no session of this store fits as its parent"
+
+
+def _new_faults(context: RecipeContext, way: tuple[Pair, ...]) -> set[Fault]:
+    """What the lineage rules would say of the joined families that they do not say now."""
+    before: set[Fault] = set()
+    for session_id in {session for pair in way for session in (pair.root.id, pair.dead.id)}:
+        before |= faults(context, family_with(context, session_id, {}))
+    linked = family_linked(context, {pair.root.id: pair.dead.id for pair in way})
+    return faults(context, linked) - before
 
 
 def _misread(context: RecipeContext, pair: Pair) -> bool:
@@ -94,12 +107,12 @@ def _choice(
     context: RecipeContext,
     findings: dict[str | None, Finding],
     finding: Finding,
-    together: tuple[Pair, ...],
+    ways: Sequence[tuple[Pair, ...]],
     found: Handoffs,
 ) -> Choice:
     options: list[Option] = []
     number = 0
-    for way in matchings(together, _WAYS):
+    for way in ways:
         steps = []
         for pair in way:
             number += 1
@@ -114,7 +127,7 @@ def _choice(
             )
         )
     options.append(Option(id="leave", title="Leave the sessions as they are, unlinked"))
-    roots = sorted({pair.root.id for pair in together})
+    roots = sorted({pair.root.id for way in ways for pair in way})
     return Choice(
         id=choice_id(RECIPE.name, finding),
         finding=finding.id,

@@ -13,11 +13,11 @@ continuation: then marking it as a branch is an option that keeps it listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from statemend.audit.facts import words
 from statemend.audit.finding import Finding, Verdict
-from statemend.repair.foresight import family_with, faults
+from statemend.repair.foresight import Fault, Marks, as_branch, family_with, faults
 from statemend.repair.marks import BRANCH, DELEGATE, CannotChangeError, index_after, remark
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
@@ -30,20 +30,45 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if finding.verdict is Verdict.LEFTOVER:
         yield leave(finding, f"lawful as it is: {finding.summary}")
         return
+    plain: Marks = {session: {DELEGATE: None}}
+    clashes = _new_faults(context, session, plain)
     hidden = _stays_hidden(context, session)
-    clashes = _clashes(context, session)
+    branch = _branch(context, session) if hidden or clashes else {}
     enough = finding.verdict is Verdict.FAULT and not hidden and not clashes
     kind = StepClass.SAFE if enough else StepClass.CHOICE
     try:
-        plain = _step(context, finding, session, kind)
-        branch = _step(context, finding, session, kind, branch=True) if hidden or clashes else None
+        steps = {
+            name: _step(context, finding, session, marks, kind)
+            for name, marks in (("branch", branch), ("untag", {} if clashes else plain))
+            if marks
+        }
     except CannotChangeError as obstacle:
         yield leave(finding, str(obstacle))
         return
     if enough:
-        yield plain
-        return
-    yield _choice(context, finding, session, plain, branch, hidden=hidden, clashes=clashes)
+        yield steps["untag"]
+    elif steps:
+        yield _choice(context, finding, session, steps, hidden=hidden, clashes=clashes)
+    else:
+        yield leave(finding, f"without the mark there would be {_named(clashes)}; settle its family first")
+
+
+def _named(clashes: Iterable[Fault]) -> str:
+    return ", ".join(f"{rule} for {session}" for rule, session in sorted(clashes))
+
+
+def _branch(context: RecipeContext, session: str) -> Marks:
+    """The marks that make the session a branch of its parent, or of the session that the false mark names
+    where it has none; nothing when that would make another fault."""
+    node = context.graph.nodes[session]
+    origin = node.parent_id or node.delegate_from or ""
+    family = family_with(context, session, {session: {DELEGATE: None}})
+    for chained in (False, True):
+        marks = as_branch(family, session, origin, chained=chained)
+        marks[session] = {DELEGATE: None, **marks[session]}
+        if not _new_faults(context, session, marks):
+            return marks
+    return {}
 
 
 def _stays_hidden(context: RecipeContext, session: str) -> bool:
@@ -57,19 +82,15 @@ def _stays_hidden(context: RecipeContext, session: str) -> bool:
     return parent is not None and not parent.compressed
 
 
-def _clashes(context: RecipeContext, session: str) -> bool:
-    """Whether the session without its mark would make a fork, or part the ways of resume and export."""
+def _new_faults(context: RecipeContext, session: str, marks: Marks) -> set[Fault]:
+    """What the lineage rules would say of the family with these marks that they do not say now."""
     before = faults(context, family_with(context, session, {}))
-    return bool(faults(context, family_with(context, session, {session: {DELEGATE: None}})) - before)
+    return faults(context, family_with(context, session, marks)) - before
 
 
-def _step(
-    context: RecipeContext, finding: Finding, session: str, kind: StepClass, *, branch: bool = False
-) -> Step:
-    marks: dict[str, str | None] = {DELEGATE: None}
-    if branch:
-        node = context.graph.nodes[session]
-        marks[BRANCH] = node.parent_id
+def _step(context: RecipeContext, finding: Finding, session: str, marks: Marks, kind: StepClass) -> Step:
+    branch = BRANCH in marks[session]
+    operations = [remark(context, each, changed) for each, changed in marks.items()]
     return Step(
         id=step_id(RECIPE.name, finding, 2 if branch else 1),
         recipe=RECIPE.name,
@@ -77,8 +98,8 @@ def _step(
         step_class=kind,
         title=f"Take the subagent mark off {session}" + (" and mark it as a branch" if branch else ""),
         why=finding.summary,
-        operations=(remark(context, session, marks), *index_after(context, [session])),
-        sessions=(session,),
+        operations=(*operations, *index_after(context, [session])),
+        sessions=tuple(marks),
         sources=(Source(column="model_config", origin=f"the text without {DELEGATE}"),),
     )
 
@@ -87,28 +108,20 @@ def _choice(
     context: RecipeContext,
     finding: Finding,
     session: str,
-    plain: Step,
-    branch: Step | None,
+    steps: Mapping[str, Step],
     *,
     hidden: bool,
-    clashes: bool,
+    clashes: Iterable[Fault],
 ) -> Choice:
-    options: list[Option] = []
     evidence = tuple(_evidence(context, finding, session))
-    if branch is not None:
-        parent = context.graph.nodes[session].parent_id
-        told = f"listed as a conversation of its own, and kept when {parent} is deleted"
-        options.append(Option(id="branch", title=branch.title, evidence=(*evidence, told), steps=(branch,)))
-    if not clashes:
-        told = "no release lists it before its parent is deleted; its id and the search lead to it"
-        options.append(
-            Option(
-                id="untag",
-                title=plain.title,
-                evidence=(*evidence, *((told,) if hidden else ())),
-                steps=(plain,),
-            )
-        )
+    told = {
+        "branch": ("listed as a conversation of its own, and kept when the one it came from is deleted",),
+        "untag": ("no release lists it before its parent is deleted; its id leads to it",) if hidden else (),
+    }
+    options = [
+        Option(id=name, title=step.title, evidence=(*evidence, *told[name]), steps=(step,))
+        for name, step in steps.items()
+    ]
     options.append(
         Option(
             id="leave",
@@ -117,7 +130,7 @@ def _choice(
         )
     )
     if clashes:
-        question = f"Another session continues its parent too. How is {session} to be kept?"
+        question = f"With no mark there would be {_named(clashes)}. How is {session} to be kept?"
     elif hidden:
         question = f"Without a mark no list shows {session}. How is it to be kept?"
     else:
