@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.audit.builder import NOW, HomeBuilder
 from tests.repair.planning import carry_out
 
-from statemend.repair.plan import Kind, Plan
+from statemend.repair.apply import apply
+from statemend.repair.plan import Kind, Plan, dump
 from statemend.repair.planner import draft
+from statemend.repair.run import State
 
 Build = Callable[..., HomeBuilder]
 
@@ -34,6 +37,21 @@ def test_a_damaged_search_index_is_built_anew(build: Build, version: str, index:
     carry_out(home, plan.steps)
     again = deep_plan(home)
     assert (again.steps, again.left) == ((), ())
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
+def test_the_engine_rebuilds_it(build: Build, tmp_path: Path, version: str) -> None:
+    home = build(version)
+    home.chat("a", 6)
+    damaged(home)
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump(deep_plan(home)))
+
+    assert apply(file, run_dir=tmp_path / "run", now=NOW).state is State.APPLIED
+
+    assert deep_plan(home).steps == ()
+    found = home.sql("SELECT COUNT(*) FROM messages_fts WHERE messages_fts MATCH 'turn'")
+    assert found == [(6,)]
 
 
 def test_a_sound_search_index_is_left_alone(build: Build) -> None:
