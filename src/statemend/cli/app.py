@@ -10,7 +10,20 @@ from types import FrameType
 
 import typer
 
-from statemend.cli import apply, demo, explain, export, plan, rehearse, rules, scan, show, undo, verify
+from statemend.cli import (
+    apply,
+    cleanup,
+    demo,
+    explain,
+    export,
+    plan,
+    rehearse,
+    rules,
+    scan,
+    show,
+    undo,
+    verify,
+)
 from statemend.cli.output import complain, emit, open_streams, settle
 from statemend.errors import StatemendError, UsageError
 
@@ -38,15 +51,15 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="statemend",
-    help="Audit and repair the session store of Hermes Agent, offline. Only apply and undo change a store; "
-    "nothing is read from a network.",
+    help="Audit and repair the session store of Hermes Agent, offline. Only apply, undo and cleanup "
+    "change a store; nothing is read from a network.",
     epilog=EPILOG,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for verb in (scan, show, explain, rules, plan, rehearse, apply, verify, undo, export, demo):
+for verb in (scan, show, explain, rules, plan, rehearse, apply, verify, undo, export, cleanup, demo):
     verb.register(app)
 
 

@@ -20,6 +20,7 @@ from statemend.repair.perform import UNDERNEATH
 from statemend.repair.receipt import Deleted, Receipt
 from statemend.repair.record import UndoRecord
 from statemend.repair.run import RunFolder
+from statemend.repair.verify import CLEANUP
 from statemend.store import durable
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
@@ -33,7 +34,7 @@ class CleanupFolder(RunFolder):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.cleanup = path / "cleanup.json"
+        self.cleanup = path / CLEANUP
         self.promise = path / "receipt.promised.json"
         self.receipt = path / "receipt.json"
 

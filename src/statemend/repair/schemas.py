@@ -1,4 +1,4 @@
-"""The published JSON Schemas of plans and runs, generated from their types."""
+"""The published JSON Schemas of plans, runs and receipts, generated from their types."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import Any
 
 import msgspec
 
-from statemend.repair import plan, run
+from statemend.repair import cleanup_plan, plan, receipt, run
 
 #: File name to the type that it describes. ``write`` makes the files; a test says when one is stale.
-PUBLISHED = {"plan-v1.json": (plan.SCHEMA, plan.Plan), "run-v1.json": (run.SCHEMA, run.Run)}
+PUBLISHED = {
+    "plan-v1.json": (plan.SCHEMA, plan.Plan),
+    "run-v1.json": (run.SCHEMA, run.Run),
+    "cleanup-v1.json": (cleanup_plan.SCHEMA, cleanup_plan.CleanupPlan),
+    "receipt-v1.json": (receipt.SCHEMA, receipt.Receipt),
+}
 FOLDER = Path(__file__).parent / "schema"
 
 _BLANKS = re.compile(r"\s+")

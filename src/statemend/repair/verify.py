@@ -18,6 +18,8 @@ from statemend.store import durable
 from statemend.store.connection import open_for_audit
 from statemend.store.identity import store_digest
 
+#: The plan in the folder of a cleanup, which is a run too.
+CLEANUP = "cleanup.json"
 _CAME_TO_COMMIT = frozenset({"committed", "undo begun", "undone"})
 
 
@@ -31,6 +33,10 @@ def verify(run_dir: Path, *, now: float | None = None, progress: Progress | None
     it or the undo record cannot be read.
     """
     folder = RunFolder(run_dir)
+    if (run_dir / CLEANUP).is_file():
+        from statemend.repair import cleanup  # it imports this module
+
+        return cleanup.verify(run_dir, now=now, progress=progress)
     plan = folder.load_plan()
     run = status(folder, plan)
     if run.state not in (State.APPLIED, State.FAILED):
@@ -65,7 +71,9 @@ def finish(folder: RunFolder, plan: Plan, run: Run, now: float, progress: Progre
 def advice(state: State, folder: RunFolder, plan: Plan) -> str:
     """What to do next, in one sentence."""
     place = shlex.quote(str(folder.path))
-    again = f"`statemend apply {shlex.quote(str(folder.plan))}`"
+    cleanup = folder.path / CLEANUP
+    verb, file = ("cleanup apply", cleanup) if cleanup.is_file() else ("apply", folder.plan)
+    again = f"`statemend {verb} {shlex.quote(str(file))}`"
     return {
         State.NOTHING: "nothing to do",
         State.NOT_APPLIED: f"the store is as it was: {again} carries the plan out",

@@ -1,0 +1,157 @@
+"""``statemend cleanup``: delete sessions that a file preserves whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statemend.cli.rules import Format
+
+HELP = """Delete sessions that a file preserves whole. Separate from repairs, and last.
+
+`cleanup plan` says what would go: each session with the subagents that go with it, the children that lose
+their parent link, and the file that holds every row. `cleanup apply` deletes them, in one transaction that
+compares each session with its file once more. `statemend undo` takes it back.
+"""
+
+PLAN_HELP = """Plan to delete sessions. Nothing is changed.
+
+Only a JSONL export of every row licenses a deletion, one file for each session, as `statemend export` writes
+it. It is compared with the store row by row, column by column, now and again when the plan is applied.
+Markdown, HTML, prompts, masked or combined files never license anything.
+
+\b
+A session is kept, and the reason given, when it was never ended or went on after its end, when a chat is
+still routed to it, when a turn lease or compression lock on its conversation or a subagent of it is live, or
+when a file is missing or incomplete for it or for a subagent that would go with it. --older-than also keeps
+what is pinned, and what goes on in a session that stays. The others are planned.
+
+\b
+Exit codes: 0 every session is planned, 4 some are kept.
+
+\b
+Examples:
+  statemend export ~/.hermes 20260801_090000_aaaaaa -o ~/exports
+  statemend cleanup plan ~/.hermes --session 20260801_090000_aaaaaa --artifact ~/exports -o cleanup.json
+  statemend cleanup plan ~/.hermes --older-than 180 --artifact ~/exports -o cleanup.json
+"""
+
+APPLY_HELP = """Delete the sessions of a cleanup plan, or change nothing.
+
+PLAN is a file that `statemend cleanup plan` wrote, or the folder of a cleanup that broke off. Stop Hermes
+first: a store in use is refused, and so is one with a repair that is not verified. The deletion is rehearsed
+on a private copy and undone there; a verified snapshot is taken; then one transaction checks everything
+again, deletes, and proves that nothing else changed. A session that changed since it was planned is kept, and
+the others go.
+
+\b
+Plan, snapshot, undo record and receipt.json are kept in a folder beside the home (HOME.statemend/…), or in
+the one that --run-dir names. It holds your messages: keep it as safe as the home. The files that license the
+deletion are not copied there: keep them.
+
+\b
+Exit codes: 0 all deleted, 4 some or all are kept (or the store is in use), 5 taken back whole, 6 committed
+but not as promised (undo is offered).
+
+\b
+Example:
+  statemend cleanup apply cleanup.json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to ``app``."""
+    group = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    group.command("plan", help=PLAN_HELP, short_help="Plan to delete sessions.")(plan)
+    group.command("apply", help=APPLY_HELP, short_help="Delete the sessions of a cleanup plan.")(apply)
+    app.add_typer(group, name="cleanup", short_help="Delete sessions that a file preserves whole.")
+
+
+def plan(
+    home: Annotated[Path, typer.Argument(metavar="HOME", help="A Hermes home, or a store file.")],
+    artifacts: Annotated[
+        list[Path],
+        typer.Option("--artifact", metavar="DIR", help="A folder or file with exports. Repeatable."),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="PLAN", help="Write the plan here, for you alone.")
+    ],
+    sessions: Annotated[
+        list[str] | None,
+        typer.Option("--session", metavar="ID", help="A session, or a beginning of its id. Repeatable."),
+    ] = None,
+    older_than: Annotated[
+        float | None,
+        typer.Option("--older-than", metavar="DAYS", help="Every session that ended longer ago."),
+    ] = None,
+    after: Annotated[
+        list[Path] | None,
+        typer.Option("--after", metavar="RUN", help="A repair elsewhere, to be verified first. Repeatable."),
+    ] = None,
+    format_: Annotated[
+        Format, typer.Option("--format", help="How to show the plan; the file is JSON.")
+    ] = Format.TABLE,
+    force: Annotated[bool, typer.Option("--force", help="Let -o replace a file that is there.")] = False,
+) -> int:
+    """Plan, write the plan, show it, and return the exit code."""
+    from statemend.cli import output as out
+    from statemend.cli import terminal
+    from statemend.evidence.inventory import find_home
+    from statemend.repair.cleanup_planner import make_cleanup_plan
+    from statemend.report.json import dump
+
+    place = find_home(home)
+    out.check_target(output, Path(place.root), Path(place.store), force=force)
+    with terminal.progress() as tell:
+        made = make_cleanup_plan(
+            home,
+            sessions=sessions or (),
+            older_than=older_than,
+            artifacts=artifacts,
+            runs=after or (),
+            progress=tell,
+        )
+    written = dump(made)
+    out.write(output, written)
+    if format_ is Format.JSON:
+        out.emit(written)
+    else:
+        from statemend.report.cleanup_table import of_plan
+
+        terminal.show(of_plan(made, str(output)))
+    return 4 if made.kept else 0
+
+
+def apply(
+    plan: Annotated[
+        Path,
+        typer.Argument(metavar="PLAN", help="A cleanup plan, or the folder of a cleanup that broke off."),
+    ],
+    run_dir: Annotated[
+        Path | None,
+        typer.Option("--run-dir", metavar="DIR", help="The folder of the run; it must not exist yet."),
+    ] = None,
+    format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
+) -> int:
+    """Delete, show the outcome, and return the exit code."""
+    from statemend.cli import terminal
+    from statemend.cli.runs import interrupted
+    from statemend.repair.cleanup import apply as job
+
+    try:
+        with terminal.progress() as tell:
+            done = job(plan, run_dir=run_dir, progress=tell)
+    except KeyboardInterrupt:
+        return interrupted()
+    if format_ is Format.JSON:
+        from statemend.cli.output import emit
+        from statemend.report.json import dump
+
+        emit(dump(done))
+    else:
+        from statemend.report.cleanup_table import of_cleanup
+
+        terminal.show(of_cleanup(done))
+    return done.exit_code

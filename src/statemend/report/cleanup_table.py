@@ -1,0 +1,109 @@
+"""A cleanup plan, or what became of one, for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from statemend.repair.cleanup import Cleanup
+from statemend.repair.cleanup_plan import CleanupPlan, Entry, Kept, Rows
+from statemend.report import text
+
+#: So many of each are shown; the plan and the receipt have them all.
+_MOST = 40
+
+
+def of_plan(plan: CleanupPlan, file: str) -> RenderableType:
+    """A cleanup plan for a ``rich`` console; nothing in it is read as markup."""
+    parts: list[RenderableType] = [Text(_planned(plan), style="bold")]
+    for entry in plan.entries[:_MOST]:
+        parts += [Text(text.clip(entry.session, 200), style="bold"), _table(_of_entry(entry))]
+    parts += _more(len(plan.entries))
+    parts += _kept(plan.kept)
+    if plan.entries:
+        command = f"statemend cleanup apply {shlex.quote(file)}"
+        parts.append(Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold"))
+    return Group(*parts)
+
+
+def of_cleanup(done: Cleanup) -> RenderableType:
+    """How a cleanup ended, for a ``rich`` console; nothing in it is read as markup."""
+    if done.run is None or done.receipt is None:
+        heading = Text("Nothing was deleted.", style="bold red")
+        return Group(heading, *_kept(done.kept))
+    receipt = done.receipt
+    deleted = [
+        (each.session, f"{_rows(each.rows)}; held by {each.preserved.path}")
+        for each in receipt.deleted[:_MOST]
+    ]
+    facts = [
+        ("store", receipt.store),
+        ("run", done.run.folder),
+        ("rows", ", ".join(f"{count:,} of {table}" for table, count in receipt.rows.items())),
+        *(("detached", f"{child} (from {parent})") for child, parent in receipt.detached.items()),
+        *(("note", note) for note in done.run.notes),
+    ]
+    return Group(
+        Text(f"{text.count(len(receipt.deleted), 'session')} deleted and verified.", style="bold"),
+        _table(deleted),
+        *_more(len(receipt.deleted)),
+        _table(facts),
+        *_kept(done.kept),
+        Text("Next: ", style="dim") + Text(text.clip(done.run.advice, 600)),
+    )
+
+
+def _planned(plan: CleanupPlan) -> str:
+    going = sum(len(entry.members) for entry in plan.entries)
+    if not going:
+        return "No session may be deleted."
+    return f"{text.count(going, 'session')} would be deleted, {len(plan.kept):,} kept."
+
+
+def _of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
+    for number, member in enumerate(entry.members):
+        if number:
+            yield "with it", f"{member.session}, a subagent"
+        yield "rows", _rows(member.rows)
+        yield "held by", f"{member.preserved.path} (sha256 {member.preserved.sha256})"
+    for child in entry.detached:
+        yield "detached", f"{child} stays, and loses its parent link"
+    for ancestor in entry.ancestors:
+        yield "above it", f"{ancestor.session}: {ancestor.effect}"
+    for table, count in entry.besides.items():
+        yield "besides", f"{text.count(count, 'row')} of {table}"
+
+
+def _rows(rows: Rows) -> str:
+    states = {
+        "live": rows.live,
+        "archived": rows.archived,
+        "rewound": rows.rewound,
+        "of no state": rows.unset,
+    }
+    counted = ", ".join(f"{count:,} {state}" for state, count in states.items() if count)
+    return f"{counted}, ids {rows.first_id} to {rows.last_id}" if counted else "none"
+
+
+def _kept(kept: Sequence[Kept]) -> list[RenderableType]:
+    if not kept:
+        return []
+    table = _table([(each.session, each.reason) for each in kept[:_MOST]])
+    return [Text("Kept", style="bold"), table, *_more(len(kept))]
+
+
+def _more(total: int) -> list[RenderableType]:
+    return [Text(f"  {total - _MOST:,} more", style="dim")] if total > _MOST else []
+
+
+def _table(pairs: Sequence[tuple[str, str]] | Iterator[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold", ratio=1)
+    for label, value in pairs:
+        table.add_row(Text(f"  {text.clip(label, 60)}"), Text(text.clip(value, 600)))
+    return table
