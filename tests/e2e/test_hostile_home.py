@@ -285,6 +285,22 @@ def test_a_page_of_anything_is_read_within_bounds(
     assert rules(audit(home, code=told.code), "could not run") == {}
 
 
+@pytest.mark.parametrize("pattern", ["md/*.md", "qmd/*.qmd", "only-user-prompts/*.md"])
+def test_an_export_too_large_to_be_held_leaves_something_open(
+    statemend: Statemend, home: Path, exports: Path, pattern: str
+) -> None:
+    source = min(EXPORTS.glob(pattern))
+    huge = exports / f"huge{source.suffix}"
+    huge.write_bytes(source.read_bytes())
+    os.truncate(huge, 2 << 30)  # a hole: it takes no room
+    told = statemend("scan", home, "--format", "json")
+    document = json.loads(told.out)
+    assert (told.code, told.err) == (3, "")
+    assert document["skipped"] == [
+        {"path": str(huge), "reason": "too large to be read (2,147,483,648 bytes)", "unread": True}
+    ]
+
+
 def line_of_manifest(path: str, **others: object) -> str:
     members: dict[str, object] = {
         "exported_at": 1.79e9,

@@ -26,8 +26,8 @@ _FOLDERS = ("session-exports", "sessions", "logs")
 _SQLITE = b"SQLite format 3\0"
 _SIDECARS = ("-wal", "-shm", "-journal")
 #: Formats that are not read line by line are held in memory whole.
-_LARGEST_WHOLE = 1024 * 1024 * 1024
-_WHOLE = frozenset({Kind.MARKDOWN, Kind.QMD})
+_LARGEST_WHOLE = 256 * 1024 * 1024
+_WHOLE = frozenset({Kind.MARKDOWN, Kind.QMD, Kind.PROMPTS_MARKDOWN})
 
 
 class Home(msgspec.Struct, frozen=True):

@@ -12,12 +12,16 @@ import re
 _MARK = re.compile(
     r"(?P<word>\*{3,}|(?<=\S)\.\.\.(?=\S))|(?P<block>\[REDACTED[^\]\n]*\]|«redacted[^»\n]*»|\[redaction-unavailable\])"
 )
+#: What every mark contains. Looking for these first is many times faster than the pattern on a long text.
+_TOKENS = ("***", "...", "[REDACTED", "«redacted", "[redaction-")
 #: A mark for one secret never stands for more than this many characters.
 _LONGEST_SECRET = 8192
 
 
 def hides(shown: str, original: str) -> bool:
     """Whether ``shown`` is ``original`` with some of it masked. Linear in both."""
+    if not any(token in shown for token in _TOKENS):
+        return False
     place = literal = 0
     spans = ""
     for mark in _MARK.finditer(shown):
