@@ -20,6 +20,7 @@ from statemend.audit.context import Context
 from statemend.audit.finding import Finding
 from statemend.errors import UsageError
 from statemend.evidence.inventory import Home, Inventory
+from statemend.formats.artifact import Artifact, Section
 from statemend.repair import recipes as recipes_package
 from statemend.repair.cells import SqlValue, encode, row_digest
 from statemend.repair.digests import primary_key, row_of
@@ -77,6 +78,13 @@ class RecipeContext:
     def inventory(self) -> Inventory:
         """What lies beside the store."""
         return self.audit.inventory
+
+    def sections_of(self, session_id: str) -> Sequence[tuple[Artifact, Section]]:
+        """The parts of artifacts that name a session."""
+        by_session: Mapping[str, Sequence[tuple[Artifact, Section]]] = self.once(
+            "sections by session", self.inventory.by_session
+        )
+        return by_session.get(session_id, ())
 
     @property
     def home(self) -> Home:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from statemend.errors import Undetermined
-from statemend.evidence.inventory import Inventory
 from statemend.formats import files, lenientjson
 from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.formats.clock import epoch_of_iso
@@ -27,6 +26,9 @@ _FRONT_MATTER = {
     "archived": "archived",
 }
 _TIMES = frozenset({"started_at", "ended_at"})
+
+#: Parts of artifacts, as ``Inventory.by_session`` gives them.
+Sections = Iterable[tuple[Artifact, Section]]
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -49,12 +51,12 @@ class Header(msgspec.Struct, frozen=True):
         )
 
 
-def header_of(inventory: Inventory, session_id: str) -> Header | None:
+def header_of(session_id: str, named: Sections) -> Header | None:
     """The best account of a session among the exports: a whole one before a short one, the newest first.
 
     An export that cannot be read any more, or was altered since it was written, is none.
     """
-    return min(headers_of(inventory, session_id), key=_rank, default=None)
+    return min(headers_of(session_id, named), key=_rank, default=None)
 
 
 def _rank(header: Header) -> tuple[bool, float, str]:
@@ -62,9 +64,9 @@ def _rank(header: Header) -> tuple[bool, float, str]:
     return not header.whole, -written, header.artifact.path
 
 
-def headers_of(inventory: Inventory, session_id: str) -> Iterator[Header]:
-    """Every account of a session among the exports."""
-    for artifact, section in inventory.by_session().get(session_id, ()):
+def headers_of(session_id: str, named: Sections) -> Iterator[Header]:
+    """Every account of a session among ``named``, the sections that name it."""
+    for artifact, section in named:
         try:
             if artifact.kind is Kind.JSONL:
                 values = _of_object(artifact, section, session_id)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from statemend.audit.facts import is_time
-from statemend.audit.zone import offset_near
+from statemend.audit.zone import LocalClocks
 from statemend.repair.cells import SqlValue
 from statemend.repair.counting import count
 from statemend.repair.model_config import NotEditableError, with_key
@@ -132,7 +132,7 @@ class SessionRow:
         self._values: dict[str, SqlValue] = {}
         self._sources: dict[str, Source] = {}
         self._before: list[Operation] = []
-        self._header = header_of(context.inventory, session_id)
+        self._header = header_of(session_id, context.sections_of(session_id))
         routes: dict[str, Route] = context.once(
             "routes", lambda: read_routes(context.store, context.inventory)
         )
@@ -210,7 +210,7 @@ class SessionRow:
         counted = self._context.census.get(self._id)
         first = counted.first_at if counted is not None and is_time(counted.first_at) else None
         clock = _clock_of(self._id)
-        offset = None if clock is None else offset_near(self._store, clock)
+        offset = None if clock is None else self._clocks().offset_near(clock)
         if clock is not None and offset is not None:
             begun = clock - offset
             if first is None or -_ROUNDING <= first - begun <= _LATE:
@@ -224,6 +224,10 @@ class SessionRow:
         return 0.0, self._told(
             "made up: no message bears a time and the id holds none; as in Hermes' recovery"
         )
+
+    def _clocks(self) -> LocalClocks:
+        clocks: LocalClocks = self._context.once("clocks", lambda: LocalClocks.load(self._store))
+        return clocks
 
     def _carry(self) -> None:
         """Take over what an export has beside the columns that are weighed one by one; then the route."""

@@ -65,7 +65,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
 def _relink(context: RecipeContext, finding: Finding, session_id: str, parent: str) -> Iterator[Option]:
     """One option for each other parent that exports of the session name and the store has."""
     named: dict[str, list[Source]] = {}
-    for header in headers_of(context.inventory, session_id):
+    for header in headers_of(session_id, context.sections_of(session_id)):
         other = header.values.get("parent_session_id")
         if isinstance(other, str) and other not in (parent, session_id):
             named.setdefault(other, []).append(header.source("sessions.parent_session_id"))

@@ -96,9 +96,10 @@ def _step(context: RecipeContext, finding: Finding, session_id: str, step_class:
 
 def _is_rebuilt(context: RecipeContext, session_id: str, step_class: StepClass) -> bool:
     """Whether a safe step of the same plan makes that row. A step that waits for a choice relies on none."""
-    if step_class is not StepClass.SAFE or session_id not in {
-        f.subject.session for f in context.of_rule("ORP001")
-    }:
+    orphans: frozenset[str | None] = context.once(
+        "orphans", lambda: frozenset(finding.subject.session for finding in context.of_rule("ORP001"))
+    )
+    if step_class is not StepClass.SAFE or session_id not in orphans:
         return False
     found: bool = context.once(
         ("rebuilt", session_id),
@@ -140,7 +141,7 @@ def _complete_exports(context: RecipeContext, session_id: str) -> Iterator[str]:
     last = counted.last_at if counted is not None else None
     if last is None or not is_time(last):
         return
-    named = context.inventory.by_session().get(session_id, [])
+    named = context.sections_of(session_id)
     written = {artifact.path: section.exported_at or artifact.modified_at for artifact, section in named}
     if not named:
         return

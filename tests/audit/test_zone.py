@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.audit.builder import HomeBuilder
+
+from statemend.audit.zone import LocalClocks, offset_near
+from statemend.store.connection import open_for_audit
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(("clock", "expected"), [(0.0, HOUR), (900.0, HOUR), (50_000.0, 2 * HOUR)])
+def test_the_sessions_begun_around_a_time_tell_the_offset(clock: float, expected: float) -> None:
+    winter = [(float(at), HOUR) for at in range(0, 1000, 100)]
+    summer = [(float(at), 2 * HOUR) for at in range(50_000, 51_000, 100)]
+
+    assert LocalClocks([*summer, *winter]).offset_near(clock) == expected
+
+
+def test_one_session_alone_does_not_tell() -> None:
+    assert LocalClocks([]).offset_near(0.0) is None
+    assert LocalClocks([(0.0, HOUR)]).offset_near(0.0) is None
+
+
+def test_sessions_that_disagree_do_not_tell() -> None:
+    told = [(float(at), HOUR * (at % 3)) for at in range(9)]
+
+    assert LocalClocks(told).offset_near(4.0) is None
+
+
+def test_many_begun_at_one_moment_count_like_any_others() -> None:
+    """Of those equally near the smallest offsets are asked, on whichever side they lie."""
+    told = [(0.0, HOUR)] * 7 + [(0.0, 2 * HOUR)] * 20
+
+    assert LocalClocks(told).offset_near(0.0) == HOUR
+    assert LocalClocks(told).offset_near(5.0) == HOUR
+
+
+def test_one_question_and_many_have_one_answer(build: Callable[..., HomeBuilder]) -> None:
+    home = build("0.19.0")
+    for minute in range(3):
+        home.chat(f"20260801_09{minute:02}00_aaaaaa", started_at=1785567600.0 + minute * 60)
+    with open_for_audit(home.store) as store:
+        clock = 1785574800.0
+        assert offset_near(store, clock) == LocalClocks.load(store).offset_near(clock) == 2 * HOUR
