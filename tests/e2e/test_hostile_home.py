@@ -80,6 +80,13 @@ def test_a_device_is_not_opened(audit: Audit, home: Path, exports: Path) -> None
     assert skipped(audit(home, code=0), exports) == {"zero.md": "a device"}
 
 
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="no file here blocks who reads it")
+def test_a_file_of_the_system_that_blocks_is_not_read(statemend: Statemend, home: Path) -> None:
+    told = statemend("scan", home, "--exports", "/proc/kmsg", "--format", "json")
+    assert (told.code, told.err) == (0, "")
+    assert [entry["kind"] for entry in json.loads(told.out)["artifacts"]] == ["empty"]
+
+
 def test_links_are_followed_in_and_never_out(audit: Audit, home: Path, exports: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()

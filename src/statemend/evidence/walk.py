@@ -31,10 +31,11 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A regular file to look at. ``size`` is in bytes."""
+    """A regular file to look at. ``size`` is in bytes, ``modified_at`` epoch seconds."""
 
     path: Path
     size: int
+    modified_at: float
 
 
 def status_of(path: Path, what: str) -> os.stat_result:
@@ -90,7 +91,7 @@ class _Walk:
                     if stat.S_ISDIR(status.st_mode):
                         waiting.extend(self._entries(path))
                     elif stat.S_ISREG(status.st_mode):
-                        yield Found(Path(path), status.st_size)
+                        yield Found(Path(path), status.st_size, status.st_mtime)
                     else:
                         yield Skipped(path, _special(status.st_mode))
             except OSError as error:
