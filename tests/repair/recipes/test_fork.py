@@ -90,6 +90,23 @@ def test_three_candidates_are_all_listed(build: Build) -> None:
     assert tips(home, "old") == {"two"}
 
 
+def test_titles_name_sessions_as_they_are(build: Build) -> None:
+    home = build()
+    forked(home)
+    choice = only_choice(plan_of(home))
+    assert choice.question == "Which session continues old?"
+    assert choice.options[0].title == "one continues old, two become branches"
+
+
+def test_every_one_of_many_candidates_is_an_option(build: Build) -> None:
+    home = build()
+    ended(home)
+    for number in range(45):
+        child(home, f"c{number:02}", number + 1)
+    choice = only_choice(plan_of(home))
+    assert [option.id for option in choice.options] == [f"continue:c{n:02}" for n in range(45)] + ["leave"]
+
+
 def test_an_empty_elder_is_set_aside(build: Build) -> None:
     home = build()
     ended(home)
@@ -252,6 +269,18 @@ def test_where_marks_are_not_heeded_it_is_said(build: Build, version: str) -> No
     forked(home)
     choice = only_choice(plan_of(home))
     assert "they resume two until the store is upgraded" in choice.options[0].evidence[-1]
+
+
+def test_a_branch_that_was_compressed_is_left_with_the_reason(build: Build) -> None:
+    home = build()
+    home.chat("first", 2, ended_at=START + 10, end_reason="branched")
+    ended(home, parent_session_id="first", model_config={"_branched_from": "first"})
+    home.session("empty", parent_session_id="old", started_at=END + 1)
+    child(home, "real", 2)
+    plan = plan_of(home)
+    assert choices(plan, "fork") == []
+    (parting,) = left(plan, "LIN003")
+    assert "old is itself a branch" in parting.reason
 
 
 def test_one_continuation_is_not_touched(build: Build) -> None:

@@ -29,8 +29,8 @@ from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, 
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
 
-#: An option decides at most so many forks, and so many options are listed.
-_DEPTH, _MOST = 4, 40
+#: An option decides at most so many forks, and at most so many options are listed.
+_DEPTH, _MOST = 4, 200
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         yield leave(finding, reason)
         return
     try:
-        options = list(islice(_options(context, finding, point), _MOST))
+        options = list(islice(_options(context, finding, point), _MOST + 1))
     except CannotChangeError as obstacle:
         yield leave(finding, str(obstacle))
         return
@@ -81,9 +81,13 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     yield Choice(
         id=choice_id(RECIPE.name, finding),
         finding=finding.id,
-        question=f"Which session continues {point}?",
-        options=(*options, Option(id="leave", title="Leave them as they are")),
+        question=f"Which session continues {point}?" + _cut_short(options),
+        options=(*options[:_MOST], Option(id="leave", title="Leave them as they are")),
     )
+
+
+def _cut_short(options: list[Option]) -> str:
+    return f" (only the first {_MOST} ways are listed)" if len(options) > _MOST else ""
 
 
 def _unsettled(graph: Graph, point: str) -> str:
@@ -109,7 +113,7 @@ def _options(context: RecipeContext, finding: Finding, point: str) -> Iterator[O
             recipe=RECIPE.name,
             finding=finding.id,
             step_class=StepClass.CHOICE,
-            title=title[0].upper() + title[1:],
+            title=title,
             why=f"Several sessions could be taken for the continuation of {point}; the others get a mark.",
             operations=tuple(operations),
             sessions=tuple(marks),
@@ -152,7 +156,9 @@ def _settle(
         rule, session = open_[0]
         further = session if rule == FORK else parting_point(family, session)
         if rule in (FORK, PARTING) and len(both) < _DEPTH and all(further != one.point for one in both):
-            yield from _settle(context, further, merged, both, before, target)
+            for way in _settle(context, further, merged, both, before, target):
+                settled.add(decision.name)
+                yield way
 
 
 def _decisions(family: Graph, point: str) -> Iterator[Decision]:

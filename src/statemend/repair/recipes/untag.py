@@ -7,8 +7,8 @@ substring index leaves out what a marked session wrote, so it is rebuilt in the 
 
 It is done without asking when the finding is a fault and taking the mark off is enough. It is a choice when
 the evidence does not decide whether a person wrote this session, when the session is a child that no release
-would list without any mark (its parent is not closed by compression), or when it would compete with another
-continuation: then marking it as a branch is an option that keeps it listed.
+would list without any mark (its parent is not closed by compression), or when it would then make another
+fault, such as a fork: then marking it as a branch is an option that keeps it listed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,12 @@ def _step(context: RecipeContext, finding: Finding, session: str, marks: Marks, 
         why=finding.summary,
         operations=(*operations, *index_after(context, [session])),
         sessions=tuple(marks),
-        sources=(Source(column="model_config", origin=f"the text without {DELEGATE}"),),
+        sources=(
+            Source(
+                column="model_config",
+                origin=f"the text without {DELEGATE}" + (f" and with {BRANCH}" if branch else ""),
+            ),
+        ),
     )
 
 
