@@ -168,6 +168,7 @@ def test_a_session_of_it_cannot_be_shown(refusal: Refusal, home: Path, name: str
     NOT_A_STORE[name][0](home / "state.db")
     line = refusal("show", home, "2026", code=3, folder=home)
     assert line.startswith(f"{home}/state.db: ")
+    assert line.endswith("; `statemend scan` tells what can be done")
 
 
 DAMAGED: dict[str, tuple[Damage, int, str, str]] = {

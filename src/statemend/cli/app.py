@@ -25,7 +25,7 @@ from statemend.cli import (
     verify,
 )
 from statemend.cli.output import complain, emit, open_streams, settle
-from statemend.errors import StatemendError, UsageError
+from statemend.errors import StatemendError, StoreUnreadable, UsageError
 
 EPILOG = """\b
 Exit codes, the worst wins:
@@ -109,6 +109,8 @@ def _run(arguments: Sequence[str]) -> int:
         if result == _INTERRUPTED:
             return complain("interrupted; nothing was written", _INTERRUPTED)
         return result if isinstance(result, int) else 0
+    except StoreUnreadable as error:
+        return complain(_with_advice(str(error)), error.exit_code)
     except StatemendError as error:
         return complain(str(error), error.exit_code)
     except typer.TyperException as error:
@@ -131,6 +133,11 @@ def _run(arguments: Sequence[str]) -> int:
             f"unexpected {type(error).__name__}; set STATEMEND_TRACEBACK=1 to see where, and report it",
             StatemendError.exit_code,
         )
+
+
+def _with_advice(message: str) -> str:
+    """What an unreadable store says, with what to do next unless it says so itself."""
+    return message if "; " in message else f"{message}; `statemend scan` tells what can be done"
 
 
 def _lower(message: str) -> str:
