@@ -73,7 +73,7 @@ def test_apply_is_whole_whatever_fails(
     assert error is None
     if stride == 1:
         assert {"write state.db", "sync state.db", "write state.db-journal", "open state.db"} <= seen
-        assert {"half a write undo.json", "half a write undo.changeset", "write snapshot.db"} <= seen
+        assert {"half a write undo.json.new", "half a write undo.changeset", "write snapshot.db"} <= seen
 
 
 @pytest.mark.parametrize("dead", [False, True], ids=["once", "from then on"])

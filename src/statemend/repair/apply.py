@@ -139,4 +139,4 @@ def _nothing(plan: Plan, now: float, why: str) -> Run:
 
 
 def _keep_before(folder: RunFolder, before: rescan.Look) -> None:
-    durable.write_new(folder.before, msgspec.json.encode(before))
+    durable.replace(folder.before, msgspec.json.encode(before))

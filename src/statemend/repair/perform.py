@@ -94,9 +94,8 @@ def _change(
         outcome = carry_out(connection, plan, before=before, digest_before=digest, journal=journal)
         journal.step("changed and proven", digest=outcome.undo.digest_after)
         durable.write_new(folder.changeset, outcome.changeset)
-        durable.write_new(
-            folder.undo, msgspec.json.format(msgspec.json.encode(outcome.undo), indent=2) + b"\n"
-        )
+        # The undo record is whole where its file is there, and the changeset then is too.
+        durable.replace(folder.undo, msgspec.json.format(msgspec.json.encode(outcome.undo), indent=2) + b"\n")
         journal.step("undo record written", changeset=outcome.undo.changeset)
     except (Refused, RolledBack):
         raise

@@ -86,7 +86,7 @@ class RunFolder:
             path.mkdir(mode=0o700)
             durable.sync_folder(path.parent)
             folder = cls(path)
-            durable.write_new(folder.plan, dump(plan))
+            durable.replace(folder.plan, dump(plan))
         except FileExistsError as error:
             raise Refused(f"{path}: is there already; name a folder that is not, for this run") from error
         except OSError as error:
