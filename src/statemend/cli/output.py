@@ -87,7 +87,7 @@ def check_target(target: Path, home: Path, store: Path, *, force: bool) -> None:
     try:
         _check_place(target)
         real, root = Path(os.path.realpath(target)), Path(os.path.realpath(home))
-        beside = real.parent == Path(os.path.realpath(store)).parent
+        beside = real.parent in (root, Path(os.path.realpath(store)).parent)
         if beside or any(real.is_relative_to(root / name) for name in _EVIDENCE):
             raise Refused(
                 f"{target}: lies in the audited home, where nothing is written; "
