@@ -146,3 +146,31 @@ def test_compressing_twice_forks_and_the_walks_part(hermes_home: Homes, release:
         ("LIN003", Verdict.FAULT),
     ]
     assert {one.subject.session for one in findings} == {first}
+
+
+def test_a_branch_that_is_compressed_is_a_healthy_family(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    chat = home.chat(FIRST)
+    chat.turns(4, "garden")
+    home.title(FIRST, "Garden")
+    chat.branch()
+    chat.turns(10, "fence")
+    chat.rotate()
+    chat.say(user("And the gate?"), assistant("Oil it."))
+    home.end(chat.session_id)
+    assert told(home) == []
+
+
+def test_a_subagent_that_is_compressed_is_a_healthy_family(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    chat = home.chat(FIRST)
+    chat.turns(4, "garden")
+    helper = chat.delegate("Survey the fence.")
+    helper.say(user("Survey the fence."), assistant("It is long."))
+    helper.turns(10, "post")
+    helper.rotate()
+    helper.say(assistant("All posts stand."))
+    helper.close()
+    chat.say(user("Well?"), assistant("All posts stand."))
+    home.end(FIRST)
+    assert told(home) == []

@@ -105,6 +105,18 @@ def test_an_inherited_marker_is_silent(build: Build) -> None:
     assert home.findings("LIN003") == []
 
 
+@pytest.mark.parametrize("version", ["0.18.2", "0.19.0", "0.20.1", "0.22.2"])
+@pytest.mark.parametrize("marker", ["_branched_from", "_delegate_from"])
+def test_a_branch_or_subagent_that_was_compressed_is_exported_alone_and_silent(
+    build: Build, version: str, marker: str
+) -> None:
+    home = build(version)
+    home.chat("first", 2, ended_at=START + 10, end_reason="branched")
+    family(home, parent_session_id="first", model_config={marker: "first"})
+    child(home, "new", 1)
+    assert home.findings("LIN003") == []
+
+
 def test_a_fork_deeper_in_the_chain_is_reported_once_for_its_first_session(build: Build) -> None:
     home = build()
     home.chat("root", 4, ended_at=START + 50, end_reason="compression")

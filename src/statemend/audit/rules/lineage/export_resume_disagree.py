@@ -14,10 +14,11 @@ the children of a compressed session, and resume then takes such a run for the c
 
 How we know
 Both walks are computed with the predicates of 0.22.2, the newest known, for the first session of each
-chain. The evidence also names what the release that wrote this store would follow. An inherited marker (one
-that names another session than the parent) makes resume stop while export goes on; releases write that
-themselves, so it is not reported. Releases before 0.18 have no export by lineage, so nothing is said about
-their stores.
+chain. The evidence also names what the release that wrote this store would follow. Two differences are
+written by releases themselves and not reported: an inherited marker (one that names another session than
+the parent) makes resume stop while export goes on; and a branch or a subagent's session is exported alone,
+also when compression gave it a continuation that resume follows. Releases before 0.18 have no export by
+lineage, so nothing is said about their stores.
 
 What to do
 Decide which continuation is right; give the other one the marker it lacks (_branched_from or _delegate_from
@@ -82,6 +83,13 @@ def lawful(graph: Graph, resumed: tuple[str, ...], exported: tuple[str, ...]) ->
     return following is not None and inherited_marker(following)
 
 
+def exported_alone(node: Node, exported: tuple[str, ...]) -> bool:
+    """Whether export takes this session alone because it is marked as a branch or a subagent's."""
+    markers = (node.branched_from, node.delegate_from)
+    marked = node.parent_id in markers if node.parent_id else any(marker is not None for marker in markers)
+    return exported == (node.id,) and (marked or node.source == "tool")
+
+
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each chain, named after its first session."""
     era = context.store.schema.era
@@ -92,7 +100,8 @@ def check(context: Context) -> Iterator[Finding]:
         resumed = path(graph, node.id, graph.resume_tip(node.id, Era.V22))
         exported = graph.export_chain(node.id, Era.V22) or (node.id,)
         strangers = subagents_on(graph, resumed)
-        if not strangers and (resumed[-1] == exported[-1] or lawful(graph, resumed, exported)):
+        agreed = resumed[-1] == exported[-1] or lawful(graph, resumed, exported)
+        if not strangers and (agreed or exported_alone(node, exported)):
             continue
         if strangers:
             summary = "Resume ends in what is probably a subagent's transcript instead of the continuation."
