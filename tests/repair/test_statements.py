@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statemend.repair.cells import encode
@@ -44,6 +44,7 @@ def raw(connection: apsw.Connection) -> list[Any]:
     return [repr(row) for row in connection.execute(f"SELECT id, {', '.join(cells)} FROM t")]
 
 
+@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_any_value_goes_in_and_is_found_again(first: Any, second: Any) -> None:
     values = {"id": 7, "a b": first, 'c"d': second}
