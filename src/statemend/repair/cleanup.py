@@ -283,7 +283,8 @@ def _judged(
     keep: bool = False,
 ) -> Run:
     """The run after another look at the store. A finding that is new and about a session that went, or one
-    above or below it, is a consequence of the deletion, and noted; any other is trouble."""
+    above or below it, is a consequence of the deletion, and noted; so is one about a session that was kept,
+    because another process changed it or its file. Any other is trouble."""
     try:
         before = msgspec.json.decode(folder.before.read_bytes(), type=rescan.Look)
     except (OSError, msgspec.DecodeError) as error:
@@ -294,11 +295,16 @@ def _judged(
         durable.replace(folder.after, msgspec.json.encode(after))
     near = {each.session for each in receipt.deleted} | {each.session for each in receipt.ancestors}
     near |= receipt.detached.keys()
+    named = {member.session for entry in plan.entries for member in entry.members}
     appeared = [finding for finding in after.findings if finding.id not in before.ids]
-    follows = [finding for finding in appeared if finding.subject.session in near]
-    new = tuple(sorted(finding.id for finding in appeared if finding.subject.session not in near))
+    explained = [finding for finding in appeared if finding.subject.session in near | named]
+    new = tuple(sorted({finding.id for finding in appeared} - {finding.id for finding in explained}))
     troubles = tuple(f"{rule} could not run any more" for rule in sorted(after.blind - before.blind))
-    notes = [f"{each.id} follows from the deletion: {each.summary}" for each in follows]
+    notes = [
+        f"{each.id}, about {each.subject.session}, "
+        f"{'follows from the deletion' if each.subject.session in near else 'is new'}: {each.summary}"
+        for each in explained
+    ]
     state = State.FAILED if new or troubles else State.APPLIED
     undo = f"`statemend undo {folder.path}` takes it back"
     return msgspec.structs.replace(

@@ -69,7 +69,7 @@ class Examination:
             edge = self.graph.edge(each)
             if edge is not None and edge.relation is not Relation.DELEGATE:
                 raise Refused(
-                    f"{each} bears the mark of a subagent and reads as a {edge.relation.value}: "
+                    f"{each} bears the mark of a subagent and does not read as one ({edge.relation.value}): "
                     "settle that first with `statemend plan`"
                 )
         return (session_id, *delegates), own.detached

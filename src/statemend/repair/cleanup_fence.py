@@ -31,7 +31,8 @@ _SESSIONS = "DELETE FROM main.sessions WHERE id IN (SELECT value FROM json_each(
 
 class Doomed:
     """What the accepted entries of a plan delete together. ``members`` are each once; ``detached`` maps the
-    children that stay to the parent that goes."""
+    children that stay to the parent that goes. ``besides`` are the tables that the store itself clears with a
+    session."""
 
     def __init__(self, connection: RepairConnection, entries: Sequence[Entry]) -> None:
         self.entries = entries
@@ -45,15 +46,11 @@ class Doomed:
             for child in entry.detached
             if child not in self.members
         }
-        self.besides = [
-            reference
-            for reference in references(connection.store)
-            if any(reference.table in entry.besides for entry in entries)
-        ]
+        self.besides = [each for each in references(connection.store) if each.cascades]
 
     @property
     def permissions(self) -> dict[str, Allowed]:
-        """What the deletion needs, and nothing more."""
+        """What the deletion needs, and nothing more. SQLite asks for what a cascade may do, rows or none."""
         besides = {reference.table: Allowed(delete=True) for reference in self.besides}
         columns = frozenset({"parent_session_id"} if self.detached else ())
         return {
