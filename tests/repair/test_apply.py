@@ -419,6 +419,23 @@ def test_a_failed_verification_is_told_again(newest: Path, tmp_path: Path) -> No
     assert plans.query(store, "SELECT title FROM sessions") == [(None,)]
 
 
+def test_what_life_brings_later_is_not_held_against_a_verified_run(newest: Path, tmp_path: Path) -> None:
+    store, file = plans.orphaned(tmp_path, newest)
+    run = apply(file, now=plans.NOW)
+    assert run.state is State.APPLIED
+    plans.change(
+        store,
+        "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('elsewhere', 'user', 'x', 1.5)",
+    )
+
+    again = verify(Path(run.folder), now=plans.NOW)
+
+    assert again.state is State.APPLIED
+    assert again.new == ()
+    (note,) = (note for note in again.notes if "came later" in note)
+    assert note.startswith("ORP001-")
+
+
 def test_a_trigger_that_does_more_than_derive_is_refused(newest: Path, tmp_path: Path) -> None:
     store = plans.home_with(tmp_path, newest)
     ((session,),) = plans.query(store, "SELECT id FROM sessions")

@@ -38,11 +38,13 @@ class Look(msgspec.Struct, frozen=True):
 class Judgement(msgspec.Struct, frozen=True):
     """How a change stands the second look. ``remaining`` findings were to be gone, ``new`` ones were not
     there, ``troubles`` say in words what else is wrong. ``revealed`` findings are about a session whose row
-    the plan made: what they tell was so before, and could not be seen."""
+    the plan made: what they tell was so before, and could not be seen. ``later`` ones came after a run that
+    was verified already, and are about sessions that it did not touch."""
 
     remaining: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     revealed: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
 
     @property
@@ -83,22 +85,27 @@ def judge(
     after: Look,
     *,
     store: Path | None = None,
+    verified: bool = False,
     now: float,
     progress: Progress | None = None,
 ) -> Judgement:
-    """Compare two looks at a store, and plan again."""
+    """Compare two looks at a store, and plan again. ``verified`` is whether the change stood this look once:
+    then what life brought since, elsewhere in the store, is not held against it."""
     served = served_by(plan)
     made = _sessions_made(plan)
-    appeared = (finding for finding in after.findings if finding.id not in before.ids)
+    appeared = [finding for finding in after.findings if finding.id not in before.ids]
     revealed = {finding.id for finding in appeared if finding.subject.session in made}
+    touched = {session for step in plan.selected() for session in step.sessions}
+    later = {finding.id for finding in appeared if verified and finding.subject.session not in touched}
     troubles = [f"{rule} could not run any more" for rule in sorted(after.blind - before.blind)]
     troubles += [
         f"planning again would still {step}" for step in _safe_steps(plan, served, store, now, progress)
     ]
     return Judgement(
         remaining=tuple(sorted(after.ids & served)),
-        new=tuple(sorted(after.ids - before.ids - revealed)),
+        new=tuple(sorted(after.ids - before.ids - revealed - later)),
         revealed=tuple(sorted(revealed)),
+        later=tuple(sorted(later - revealed)),
         troubles=tuple(troubles),
     )
 

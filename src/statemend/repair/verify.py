@@ -121,7 +121,8 @@ def _judged(
     after = rescan.look(plan, now=now, progress=progress)
     if keep:
         durable.replace(folder.after, msgspec.json.encode(after))
-    found = rescan.judge(plan, before, after, now=now, progress=progress)
+    stood = run.state is State.APPLIED
+    found = rescan.judge(plan, before, after, verified=stood, now=now, progress=progress)
     state = State.APPLIED if found.passed else State.FAILED
     with open_for_audit(Path(plan.store.path)) as store:
         digest = store_digest(store)
@@ -141,6 +142,7 @@ def _shown_now(run: Run, found: rescan.Judgement) -> list[str]:
     notes = [
         f"{finding} shows now, for its session has its row again: plan again" for finding in found.revealed
     ]
+    notes += [f"{finding} came later and is not of this run: plan again" for finding in found.later]
     return [note for note in notes if note not in run.notes]
 
 
