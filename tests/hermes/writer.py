@@ -80,6 +80,7 @@ class Writer:
                 self._idle.notify_all()
 
     def _operate(self, session: str) -> None:
+        """One operation. Each of them commits something."""
         operations = [self._append] * 6 + [self._undo, self._edit, self._compact, self._reopen]
         self._random.choice(operations)(session)
 
@@ -100,9 +101,11 @@ class Writer:
         told = self.told[session]
         rows = self.home.messages(session)
         asked = [number for number, row in enumerate(rows) if row["role"] == "user"]
-        if asked:
-            self.home.store("rewind_to_message", session, rows[asked[-1]]["id"])
-            del told.live[asked[-1] :]
+        if not asked:
+            self._append(session)
+            return
+        self.home.store("rewind_to_message", session, rows[asked[-1]]["id"])
+        del told.live[asked[-1] :]
 
     def _edit(self, session: str) -> None:
         """A message is written anew: the live rows are replaced, and the store lets the old ones go."""
@@ -116,6 +119,7 @@ class Writer:
     def _compact(self, session: str) -> None:
         told = self.told[session]
         if len(told.live) < 2:
+            self._append(session)
             return
         summary = f"{self._prefix}\n## Goal\n{self._text('Count to')}."
         texts = [summary, *told.live[-1:]]
