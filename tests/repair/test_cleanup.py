@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -15,11 +14,14 @@ from tests.audit.builder import START, VERSIONS, HomeBuilder
 from tests.repair import cleanups, plans
 from tests.repair.cleanups import NOW, WITH_DELEGATES, Cleaned, cleaned
 
-from statemend.errors import Refused, StoreHeld, UsageError, VerificationFailed
+from statemend import formats
+from statemend.errors import Refused, RolledBack, StoreHeld, Undetermined, UsageError, VerificationFailed
+from statemend.formats.artifact import Artifact
 from statemend.repair import cleanup_plan, preflight
 from statemend.repair.apply import apply as apply_repair
 from statemend.repair.cleanup import apply
-from statemend.repair.cleanup_plan import Rows
+from statemend.repair.cleanup_plan import Preserved, Rows
+from statemend.repair.plan import dump as plan_file
 from statemend.repair.receipt import Receipt
 from statemend.repair.reexport import Format, View
 from statemend.repair.run import RunFolder, State
@@ -526,17 +528,38 @@ def test_an_edited_plan_takes_nothing_that_is_not_preserved(newest: Cleaned, tmp
     assert newest.sessions()["branch"] == "alpha"
 
 
-def test_a_deletion_of_a_thousand_rows_takes_no_long_time(newest: Cleaned, tmp_path: Path) -> None:
-    """The work grows with the rows, not with their square."""
-    took = []
-    for number, rows in enumerate((200, 1600)):
-        session = f"long{number}"
-        newest.home.session(session, ended_at=cleanups.ENDED * 2)
-        values = ", ".join(f"('{session}', 'user', 'turn {n}', {START + n})" for n in range(rows))
-        newest.home.sql(f"INSERT INTO messages (session_id, role, content, timestamp) VALUES {values}")
-        newest.export(session)
-        file = newest.file(session)
-        began = time.process_time()
-        assert apply(file, run_dir=tmp_path / f"run{number}", now=NOW * 2).exit_code == 0
-        took.append(time.process_time() - began)
-    assert took[1] < 24 * took[0]
+def test_a_file_that_cannot_be_read_is_named(newest: Cleaned, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = newest.exports.glob("beta*")
+    real = formats.read
+
+    def read(asked: Path) -> Artifact:
+        if asked == path:
+            raise Undetermined(f"{asked}: input/output error")
+        return real(asked)
+
+    monkeypatch.setattr(formats, "read", read)
+    assert f"no file names it ({path} could not be read" in newest.reasons("beta")["beta"]
+
+
+def test_a_file_that_cannot_be_had_on_disk_licenses_nothing(
+    newest: Cleaned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(preserved: Preserved) -> None:
+        raise OSError(5, "Input/output error", preserved.path)
+
+    monkeypatch.setattr("statemend.repair.cleanup_perform.have_on_disk", fail)
+    old = newest.store.read_bytes()
+    with pytest.raises(RolledBack, match="Input/output error"):
+        apply(newest.file("beta"), run_dir=tmp_path / "run", now=NOW)
+    assert newest.store.read_bytes() == old
+
+
+def test_a_run_of_another_store_does_not_matter(newest: Cleaned, tmp_path: Path) -> None:
+    first = apply(newest.file("beta"), now=NOW)
+    assert first.run is not None
+    folder = RunFolder(Path(first.run.folder))
+    folder.save(msgspec.structs.replace(first.run, state=State.FAILED))
+    elsewhere = folder.load_plan()
+    store = msgspec.structs.replace(elsewhere.store, path=str(tmp_path / "elsewhere" / "state.db"))
+    folder.plan.write_bytes(plan_file(msgspec.structs.replace(elsewhere, store=store)))
+    assert apply(newest.file("alpha"), run_dir=tmp_path / "run", now=NOW).exit_code == 0

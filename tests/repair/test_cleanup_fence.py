@@ -14,7 +14,6 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.audit.builder import START
 from tests.repair import cleanups, plans
 from tests.repair.cleanups import NOW, Cleaned, at, cleaned
 from tests.repair.faults import faults
@@ -380,8 +379,3 @@ def _deleted_tables(tree: ast.AST) -> set[str]:
                 literal = table.value if isinstance(table, ast.Constant) else None
                 found |= {literal} if isinstance(literal, str) else {"sessions", "messages"}
     return found
-
-
-def test_nothing_begins_at_a_time_of_its_own() -> None:
-    """The homes of these tests end before the moment of the cleanup."""
-    assert START < cleanups.ENDED < NOW

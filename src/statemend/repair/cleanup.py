@@ -113,7 +113,7 @@ def _already(plan: CleanupPlan, places: list[Path], now: float, progress: Progre
         if run.state is State.AFTER_COMMIT:
             return _finish(folder, plan, run, now, progress)
         if run.state in (State.APPLIED, State.FAILED, State.CHANGED):
-            receipt = _load_receipt(folder.receipt)
+            receipt = _load_receipt(folder.receipt if folder.receipt.is_file() else folder.promise)
             note = "the plan was carried out already; nothing was changed"
             run = msgspec.structs.replace(run, notes=(*run.notes, note))
             return _result(run, receipt)
@@ -129,7 +129,10 @@ def _check_runs(plan: CleanupPlan) -> None:
                 raise UsageError(f"{place}: not the folder of a run")
             continue
         try:
-            run = status(folder, folder.load_plan())
+            repair = folder.load_plan()
+            if os.path.realpath(repair.store.path) != os.path.realpath(plan.store.path):
+                continue
+            run = status(folder, repair)
         except UsageError as error:
             raise Refused(
                 f"{place}: holds a run that cannot be read ({error}); move it away first"

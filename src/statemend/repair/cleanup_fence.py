@@ -1,7 +1,8 @@
 """The deletion itself and the proof of it, inside the fence. Whatever is found wrong is raised, and the fence
 takes everything back.
 
-This is the only place where rows of ``sessions`` and ``messages`` are ever deleted.
+This is the only place where rows of ``sessions`` and ``messages`` are ever deleted. System prompts that are
+kept by hash stay: sessions share them.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from statemend.repair.cleanup_rows import with_views
 from statemend.repair.journal import Journal
 from statemend.repair.marks import SUBSTRING_INDEX
 from statemend.repair.perform import UNDERNEATH
+from statemend.repair.preserved import have_on_disk
 from statemend.repair.receipt import Deleted, Receipt
 from statemend.repair.record import UndoRecord
 from statemend.repair.run import RunFolder
@@ -117,6 +118,8 @@ def _change(
         accepted, kept = check(connection, plan, before, now=now)
         journal.step("checked again", deleted=len(accepted), kept=len(kept))
         doomed = cleanup_fence.Doomed(connection, accepted)
+        for member in doomed.members.values():
+            have_on_disk(member.preserved)
         outcome = cleanup_fence.carry_out(
             connection,
             doomed,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from statemend import formats
 from statemend.errors import Refused, StatemendError, Undetermined
-from statemend.evidence.walk import Found, Skipped, status_of, walk
+from statemend.evidence.walk import Skipped, status_of, walk
 from statemend.formats.artifact import Artifact, Kind
 from statemend.repair.cleanup_plan import Preserved
 from statemend.repair.export_check import prove
@@ -40,7 +40,11 @@ class Shelf:
         """The file that preserves the session whole. Raises ``Refused`` with the reason where none does."""
         candidates = self._by_session.get(session_id, [])
         if not candidates:
-            raise Refused(f"no file names it: write one with `statemend export … {session_id} -o DIR`")
+            unread = [each for each in self.skipped if each.unread]
+            besides = f" ({unread[0].path} {unread[0].reason})" if unread else ""
+            raise Refused(
+                f"no file names it{besides}: write one with `statemend export … {session_id} -o DIR`"
+            )
         reasons = []
         for artifact in candidates:
             if artifact.kind is not Kind.JSONL:
@@ -65,19 +69,13 @@ def collect(paths: Sequence[Path], bundle: Bundle) -> Shelf:
         if isinstance(found, Skipped):
             skipped.append(found)
             continue
-        artifact = _read(found, bundle)
-        if artifact is not None:
-            artifacts.append(artifact)
+        if is_part_of_store(found.path, bundle):
+            continue
+        try:
+            artifacts.append(formats.read(found.path))
+        except Undetermined as error:
+            skipped.append(Skipped(str(found.path), f"could not be read: {error}", unread=True))
     return Shelf(artifacts, skipped)
-
-
-def _read(found: Found, bundle: Bundle) -> Artifact | None:
-    if is_part_of_store(found.path, bundle):
-        return None
-    try:
-        return formats.read(found.path)
-    except Undetermined:
-        return None
 
 
 def is_part_of_store(path: Path, bundle: Bundle) -> bool:
@@ -120,3 +118,14 @@ def not_whole(store: Store, session_id: str, preserved: Preserved) -> tuple[str,
     if proof.complete and proof.lossy:
         return (f"it holds {proof.lossy:,} messages without all of their columns",)
     return proof.reasons
+
+
+def have_on_disk(preserved: Preserved) -> None:
+    """Have the file on the disk with its name, whoever wrote it: soon it is the only copy. Raises
+    ``OSError``."""
+    for path in (preserved.path, os.path.dirname(preserved.path)):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
