@@ -269,6 +269,11 @@ HARMLESS: dict[str, Damage] = {
         "CREATE VIEW prompts AS SELECT * FROM messages",
         "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM messages; END",
     ),
+    "names that are blobs": sql(
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET tbl_name = CAST(tbl_name AS BLOB) WHERE name GLOB 'messages_fts*'",
+        "UPDATE sqlite_master SET name = CAST(name AS BLOB) WHERE name GLOB 'idx_messages*'",
+    ),
     "a journal of noise": beside("-journal", NOISE),
     "an empty log": beside("-wal", b""),
     "a byte of unused space": flip("state_meta", 2000),

@@ -20,8 +20,10 @@ from statemend.store.schema import CATALOGUE
 LINES = 5
 LINE_LENGTH = 200
 
+#: A damaged schema may hold blobs for names, and anything for a root page.
 OBJECTS = """
-    SELECT type, name, tbl_name, rootpage, COALESCE(sql, '') LIKE 'CREATE VIRTUAL TABLE%USING fts5%'
+    SELECT CAST(type AS TEXT), CAST(name AS TEXT), CAST(tbl_name AS TEXT), CAST(rootpage AS INTEGER),
+           COALESCE(sql, '') LIKE 'CREATE VIRTUAL TABLE%USING fts5%'
     FROM main.sqlite_master
     WHERE type IN ('table', 'index')
 """
