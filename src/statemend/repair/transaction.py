@@ -89,7 +89,7 @@ def carry_out(
     operations = bounds.operations(plan)
     connection.allow(bounds.permissions(operations))
     with connection.recording() as session:
-        for operation in operations:
+        for operation in rebuilding_once(operations):
             _carry_out(connection, operation)
         changeset = session.changeset()
     connection.allow({})
@@ -146,6 +146,25 @@ def check_kept(connection: RepairConnection, before: Before, *, rebuilt: Sequenc
     for index, health in digests.search_health(connection).items():
         if health != "ok" and (index in rebuilt or before.search.get(index, "ok") == "ok"):
             raise RolledBack(f"{store.path}: the search index {index} no longer fits the messages ({health})")
+
+
+def rebuilding_once(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    """The operations without each rebuild of a search index that another one makes up for.
+
+    A thousand steps may each ask for one, and one is enough after the last of them. But where a message
+    changes in between, its triggers may need the index that the earlier rebuild mended.
+    """
+    kept: list[Operation] = []
+    rebuilt: set[str] = set()
+    for operation in reversed(operations):
+        if operation.kind is Kind.REINDEX:
+            if operation.table in rebuilt:
+                continue
+            rebuilt.add(operation.table)
+        elif operation.table == "messages":
+            rebuilt.clear()
+        kept.append(operation)
+    return tuple(reversed(kept))
 
 
 def _carry_out(connection: RepairConnection, operation: Operation) -> None:
