@@ -134,6 +134,18 @@ def test_a_session_above_is_told_and_stays(newest: Cleaned, tmp_path: Path) -> N
     assert any("first" in note and "follows from the deletion" in note for note in done.run.notes)
 
 
+@pytest.mark.parametrize("empty", ["display_order = NULL, display_identity = NULL", "message_uid = NULL"])
+def test_columns_that_triggers_fill_come_back_as_empty_as_they_were(
+    newest: Cleaned, tmp_path: Path, empty: str
+) -> None:
+    newest.home.sql(f"UPDATE messages SET {empty} WHERE session_id = 'beta'")
+    newest.export("beta")
+    old, run = plans.digest(newest.store), tmp_path / "run"
+    assert apply(newest.file("beta"), run_dir=run, now=NOW).exit_code == 0
+    assert undo(run, now=NOW).state is State.UNDONE
+    assert plans.digest(newest.store) == old
+
+
 # What licenses a deletion
 
 

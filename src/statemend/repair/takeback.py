@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import apsw
 
 from statemend.errors import Refused, RolledBack
 from statemend.repair import changes, digests, position, search
+from statemend.repair.plan import Kind
 from statemend.repair.record import UndoRecord, key_values
 from statemend.repair.transaction import check_kept, look
 from statemend.store.identity import store_digest
-from statemend.store.permissions import everything
+from statemend.store.permissions import DERIVED, everything
 from statemend.store.records import table_columns
 from statemend.store.writing import RepairConnection
 
@@ -43,6 +46,7 @@ def take_back(connection: RepairConnection, undo: UndoRecord, changeset: bytes) 
         _apply(connection, inverse, lambda change: change.op != "UPDATE")
         with connection.without_triggers():
             _apply(connection, inverse, lambda change: change.op == "UPDATE")
+            _empty_again(connection, changed)
     connection.allow({})
     for index in undo.reindexed:  # what an index leaves out may hang on the rows that came back
         search.rebuild(connection, index)
@@ -64,6 +68,15 @@ def take_back(connection: RepairConnection, undo: UndoRecord, changeset: bytes) 
 
 def _apply(connection: RepairConnection, inverse: bytes, wanted: changes.Wanted) -> None:
     apsw.Changeset.apply(inverse, connection.raw, filter_change=wanted, conflict=_settle)
+
+
+def _empty_again(connection: RepairConnection, changed: Sequence[changes.Change]) -> None:
+    """Empty the derived columns that were empty in rows that came back: a trigger has filled them in."""
+    for change in changed:
+        if change.kind is Kind.DELETE and change.table == "messages":
+            empty = [name for name in sorted(DERIVED) if change.old.get(name, ...) is None]
+            for name in empty:
+                connection.execute(f"UPDATE main.messages SET {name} = NULL WHERE id = ?", change.key)
 
 
 def _settle(reason: int, change: apsw.TableChange) -> int:
