@@ -18,6 +18,7 @@ from statemend.repair.changes import Change
 from statemend.repair.cleanup_plan import Entry, Member
 from statemend.repair.cleanup_rows import references
 from statemend.repair.digests import quoted
+from statemend.repair.index_merge import merge
 from statemend.repair.plan import Kind
 from statemend.repair.transaction import Before, Outcome, check_kept
 from statemend.store.identity import store_digest
@@ -87,6 +88,7 @@ def carry_out(
         _one(connection, _SESSIONS, (json.dumps(list(doomed.members)),), len(doomed.members))
         changeset = session.changeset()
     connection.allow({})
+    merge(connection)
     changed = tuple(changes.read(store, changeset))
     _check_changes(connection, doomed, changed)
     _check_others(connection, doomed, before)

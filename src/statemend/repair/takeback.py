@@ -8,6 +8,7 @@ import apsw
 
 from statemend.errors import Refused, RolledBack
 from statemend.repair import changes, digests, position, search
+from statemend.repair.index_merge import merge
 from statemend.repair.plan import Kind
 from statemend.repair.record import UndoRecord, key_values
 from statemend.repair.transaction import check_kept, look
@@ -48,6 +49,8 @@ def take_back(connection: RepairConnection, undo: UndoRecord, changeset: bytes) 
             _apply(connection, inverse, lambda change: change.op == "UPDATE")
             _empty_again(connection, changed)
     connection.allow({})
+    if any(change.table == "messages" and change.kind is not Kind.UPDATE for change in changed):
+        merge(connection)
     for index in undo.reindexed:  # what an index leaves out may hang on the rows that came back
         search.rebuild(connection, index)
     if position.of_rows(store, undo.rows) not in (position.Position.OLD, position.Position.UNKNOWN):
