@@ -46,6 +46,7 @@ reports: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.repair
 
 clean:
 	rm -rf $(VENV) demo-home demo-home-reports .mypy_cache .ruff_cache .pytest_cache

@@ -1,7 +1,7 @@
 """Measure statemend on the benchmark store, side by side with SQLite and Hermes, in one run.
 
 ``python -m benchmarks.run`` (``make bench``) builds what is missing below the test cache, measures, and
-prints a table, and then that of ``benchmarks.repair``. Every figure is the best of several runs of a process
+prints a table. Every figure is the best of several runs of a process
 of its own; peak memory is the highest of that process.
 """
 
@@ -154,9 +154,6 @@ def main() -> None:
         start,
         f"{start.seconds / bare.seconds:.2f} of bare typer (wanted: at most 1.50)",
     )
-    from benchmarks import repair  # it measures with what is defined here
-
-    repair.main()
 
 
 if __name__ == "__main__":
