@@ -19,23 +19,23 @@ from tests.e2e.running import Audit, Outcome, Refusal, Statemend, rules
 SID = "20260801_090000_aaaaaa"
 #: Loads everything as it is, gives up every right, then answers command lines, one a line.
 _WITHOUT_RIGHTS = """
-import json, os, sys
+import json, os, sys, tempfile
 from statemend.cli.app import run
 
 def told(arguments):
-    streams = [os.memfd_create("out"), os.memfd_create("err")]
+    streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
     kept = [os.dup(1), os.dup(2)]
     for number, stream in enumerate(streams, start=1):
-        os.dup2(stream, number)
+        os.dup2(stream.fileno(), number)
     code = run(arguments)
     for number, saved in enumerate(kept, start=1):
         os.dup2(saved, number)
         os.close(saved)
     texts = []
     for stream in streams:
-        with os.fdopen(stream, "rb") as file:
-            file.seek(0)
-            texts.append(file.read().decode())
+        with stream:
+            stream.seek(0)
+            texts.append(stream.read().decode())
     return code, *texts
 
 for form in ("json", "table", "md", "html"):
