@@ -111,7 +111,7 @@ def test_an_interrupt_is_no_traceback(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("statemend.report.produce.produce", interrupted)
-    assert statemend("scan", demo) == Outcome(130, "", "statemend: interrupted; nothing was written\n")
+    assert statemend("scan", demo) == Outcome(130, "", "statemend: interrupted before it was done\n")
 
 
 @pytest.mark.parametrize("arguments", ["scan --format html {home}", "rules", "--help"])

@@ -153,7 +153,8 @@ def test_an_interrupted_change_says_how_to_learn_what_became_of_it(
     outcome = statemend("apply", plan)
 
     assert outcome.code == 130
-    assert "statemend verify" in outcome.err
+    assert outcome.err.startswith("statemend: interrupted; `statemend verify`")
+    assert outcome.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_an_interrupt_ends_in_one_line_and_leaves_no_copy(
         patch.setattr("tempfile.tempdir", str(temporary))
         patch.setattr(engine, "take", interrupted)
         told = statemend("scan", home)
-    assert told == Outcome(130, "", "statemend: interrupted; nothing was written\n")
+    assert told == Outcome(130, "", "statemend: interrupted before it was done\n")
     assert [len(copies) for copies in seen] == [1]
     assert list(temporary.iterdir()) == []
     assert snapshot(home) == before

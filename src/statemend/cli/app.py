@@ -107,7 +107,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         result = app(args=list(arguments), prog_name="statemend", standalone_mode=False)
         if result == _INTERRUPTED:
-            return complain("interrupted; nothing was written", _INTERRUPTED)
+            return complain("interrupted before it was done", _INTERRUPTED)
         return result if isinstance(result, int) else 0
     except StoreUnreadable as error:
         return complain(_with_advice(str(error)), error.exit_code)
@@ -116,7 +116,7 @@ def _run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         return complain(f"{_lower(error.format_message())}; see `{_help(error)}`", UsageError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return complain("interrupted; nothing was written", _INTERRUPTED)
+        return complain("interrupted before it was done", _INTERRUPTED)
     except Ended as end:
         return complain(
             f"ended by {signal.Signals(end.number).name} before it was done; run it again", 128 + end.number

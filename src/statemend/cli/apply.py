@@ -40,7 +40,9 @@ def register(app: typer.Typer) -> None:
 
 
 def apply(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that `statemend plan` wrote.")],
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", readable=False, help="A plan that `statemend plan` wrote.")
+    ],
     run_dir: Annotated[
         Path | None,
         typer.Option("--run-dir", metavar="DIR", help="The folder of the run; it must not exist yet."),
@@ -49,12 +51,12 @@ def apply(
 ) -> int:
     """Apply, show the outcome, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.runs import finish, interrupted
+    from statemend.cli.runs import InterruptedRunError, finish
     from statemend.repair.apply import apply as job
 
     try:
         with terminal.progress() as tell:
             run = job(plan, run_dir=run_dir, progress=tell)
-    except KeyboardInterrupt:
-        return interrupted()
+    except KeyboardInterrupt as error:
+        raise InterruptedRunError from error
     return finish(run, format_)

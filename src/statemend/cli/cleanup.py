@@ -70,7 +70,9 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    home: Annotated[Path, typer.Argument(metavar="HOME", help="A Hermes home, or a store file.")],
+    home: Annotated[
+        Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
+    ],
     artifacts: Annotated[
         list[Path],
         typer.Option("--artifact", metavar="DIR", help="A folder or file with exports. Repeatable."),
@@ -127,7 +129,9 @@ def plan(
 def apply(
     plan: Annotated[
         Path,
-        typer.Argument(metavar="PLAN", help="A cleanup plan, or the folder of a cleanup that broke off."),
+        typer.Argument(
+            metavar="PLAN", readable=False, help="A cleanup plan, or the folder of a cleanup that broke off."
+        ),
     ],
     run_dir: Annotated[
         Path | None,
@@ -137,14 +141,14 @@ def apply(
 ) -> int:
     """Delete, show the outcome, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.runs import interrupted
+    from statemend.cli.runs import InterruptedRunError
     from statemend.repair.cleanup import apply as job
 
     try:
         with terminal.progress() as tell:
             done = job(plan, run_dir=run_dir, progress=tell)
-    except KeyboardInterrupt:
-        return interrupted()
+    except KeyboardInterrupt as error:
+        raise InterruptedRunError from error
     if format_ is Format.JSON:
         from statemend.cli.output import emit
         from statemend.report.json import dump

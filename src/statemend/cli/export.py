@@ -65,7 +65,9 @@ def register(app: typer.Typer) -> None:
 
 
 def export(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="A Hermes home, or a store file.")],
+    store: Annotated[
+        Path, typer.Argument(metavar="STORE", readable=False, help="A Hermes home, or a store file.")
+    ],
     output: Annotated[
         Path,
         typer.Option("-o", "--output", metavar="DIR", help="The folder to write into, outside the home."),

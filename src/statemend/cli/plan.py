@@ -37,7 +37,9 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    home: Annotated[Path, typer.Argument(metavar="HOME", help="A Hermes home, or a store file.")],
+    home: Annotated[
+        Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="PLAN", help="Write the plan here, readable by you alone."),

@@ -29,7 +29,9 @@ def register(app: typer.Typer) -> None:
 
 
 def rehearse(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan that `statemend plan` wrote.")],
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", readable=False, help="A plan that `statemend plan` wrote.")
+    ],
     format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
 ) -> int:
     """Rehearse, show the outcome, and return the exit code."""

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from statemend.cli.output import complain
 from statemend.cli.rules import Format
+from statemend.errors import StatemendError
 
 if TYPE_CHECKING:
     from statemend.repair.run import Run
+
+
+class InterruptedRunError(StatemendError):
+    """A change was interrupted; what became of it is in the folder of its run."""
+
+    exit_code: ClassVar[int] = 130
+
+    def __init__(self) -> None:
+        super().__init__("interrupted; `statemend verify` with the folder of the run tells what became of it")
 
 
 def finish(run: Run, format_: Format) -> int:
@@ -24,11 +33,6 @@ def finish(run: Run, format_: Format) -> int:
 
         show(of_run(run))
     return exit_code(run)
-
-
-def interrupted() -> int:
-    """Say that a change was interrupted, and how to learn what became of it; returns the exit code."""
-    return complain("interrupted; `statemend verify` with the folder of the run tells what became of it", 130)
 
 
 def exit_code(run: Run) -> int:

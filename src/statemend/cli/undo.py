@@ -30,15 +30,15 @@ def register(app: typer.Typer) -> None:
 
 
 def undo(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN", readable=False, help="The folder of a run.")],
     format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
 ) -> int:
     """Undo, show the outcome, and return the exit code."""
-    from statemend.cli.runs import finish, interrupted
+    from statemend.cli.runs import InterruptedRunError, finish
     from statemend.repair.undo import undo as job
 
     try:
         run = job(run_dir)
-    except KeyboardInterrupt:
-        return interrupted()
+    except KeyboardInterrupt as error:
+        raise InterruptedRunError from error
     return finish(run, format_)

@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN", readable=False, help="The folder of a run.")],
     format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
 ) -> int:
     """Look, show what was found, and return the exit code."""
