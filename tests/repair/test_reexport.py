@@ -612,15 +612,18 @@ def test_one_damaged_session_does_not_stop_the_others(tmp_path: Path) -> None:
     assert _files(tmp_path / "out") == ["good-on-good.jsonl", "manifest.jsonl"]
 
 
+#: The peak comes from the kernel's account of this program: ``getrusage`` counts that of the parent in.
 _MEASURED = """
-import resource, sys
+import sys
 from pathlib import Path
 from statemend.repair.reexport import Format, reexport
 done = reexport(Path(sys.argv[1]), ["s1"], Path(sys.argv[2]), form=Format(sys.argv[3]))
-print(done.files[0].state, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+account = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(done.files[0].state, account["VmHWM"].split()[0])
 """
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the kernel's account of memory")
 @pytest.mark.parametrize("form", [Format.JSONL, Format.MD])
 def test_a_long_message_takes_memory_for_a_few_copies_of_it(
     scene: Scene, tmp_path: Path, form: Format
@@ -635,8 +638,7 @@ def test_a_long_message_takes_memory_for_a_few_copies_of_it(
     )
     state, peak = done.stdout.split()
     assert state == "complete"
-    unit = 1 if sys.platform == "darwin" else 1024
-    assert int(peak) * unit < 100_000_000 + 8 * length
+    assert int(peak) * 1024 < 100_000_000 + 8 * length
 
 
 _KILLED = """
