@@ -1,7 +1,9 @@
-"""Audit the session store of Hermes Agent, offline.
+"""Audit and repair the session store of Hermes Agent, offline.
 
-``scan(path)`` audits a home and returns what it found; ``open_home(path)`` takes stock of what lies in one.
-Everything behind them is imported at the first use.
+``open_home(path)`` takes stock of what lies in a home; ``scan(path)`` audits it and returns what was found.
+``plan(path)`` makes a repair plan of the findings; ``rehearse``, ``apply``, ``verify`` and ``undo`` try it,
+carry it out, tell what became of it and take it back; ``cleanup`` deletes what a file preserves. Everything
+behind them is imported at the first use.
 """
 
 from __future__ import annotations
@@ -12,12 +14,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from statemend.audit.engine import audit as scan
     from statemend.evidence.inventory import find_home as open_home
+    from statemend.repair.apply import apply
+    from statemend.repair.cleanup import apply as cleanup
+    from statemend.repair.planner import make_plan as plan
+    from statemend.repair.rehearse import rehearse
+    from statemend.repair.undo import undo
+    from statemend.repair.verify import verify
 
-__all__ = ["__version__", "open_home", "scan"]
+__all__ = [
+    "__version__",
+    "apply",
+    "cleanup",
+    "open_home",
+    "plan",
+    "rehearse",
+    "scan",
+    "undo",
+    "verify",
+]
 
 _PUBLIC = {
     "scan": ("statemend.audit.engine", "audit"),
     "open_home": ("statemend.evidence.inventory", "find_home"),
+    "plan": ("statemend.repair.planner", "make_plan"),
+    "rehearse": ("statemend.repair.rehearse", "rehearse"),
+    "apply": ("statemend.repair.apply", "apply"),
+    "verify": ("statemend.repair.verify", "verify"),
+    "undo": ("statemend.repair.undo", "undo"),
+    "cleanup": ("statemend.repair.cleanup", "apply"),
 }
 
 
