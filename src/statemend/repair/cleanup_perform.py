@@ -3,20 +3,18 @@ order. A rehearsal and the real thing differ only in the store and the folder th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from statemend.errors import Refused, RolledBack, StatemendError, Undetermined
-from statemend.repair import cleanup_fence, position, preflight, transaction
+from statemend.errors import Refused, RolledBack, StatemendError
+from statemend.repair import cleanup_fence, preflight, transaction
 from statemend.repair.cleanup_check import Examination, still_holds
 from statemend.repair.cleanup_plan import CleanupPlan, Entry, Kept
 from statemend.repair.cleanup_rows import with_views
 from statemend.repair.journal import Journal
 from statemend.repair.marks import SUBSTRING_INDEX
-from statemend.repair.perform import UNDERNEATH
+from statemend.repair.perform import UNDERNEATH, journalled, keep, said, settle
 from statemend.repair.preserved import have_on_disk
 from statemend.repair.receipt import Deleted, Receipt
 from statemend.repair.record import UndoRecord
@@ -24,7 +22,6 @@ from statemend.repair.run import RunFolder
 from statemend.repair.verify import CLEANUP
 from statemend.store import durable
 from statemend.store.bundle import inspect
-from statemend.store.connection import open_for_audit
 from statemend.store.snapshot import Snapshot, take_from
 from statemend.store.writing import RepairConnection, open_for_repair
 
@@ -70,7 +67,7 @@ def perform(
     preflight.check_holders(bundle)
     preflight.check_writable(bundle)
     preflight.check_space(bundle, folder.path)
-    with _journalled(folder):
+    with journalled(folder):
         journal.step("preflight passed", size=bundle.main.size)
     done: tuple[transaction.Outcome, Receipt] | None = None
     asked = False
@@ -79,7 +76,7 @@ def perform(
             version = connection.data_version()
             notes = tuple(preflight.dead_leases(connection.store, now))
             snapshot = take_from(connection.raw, connection.store, folder.snapshot)
-            with _journalled(folder):
+            with journalled(folder):
                 journal.step("snapshot verified", sha256=snapshot.sha256, digest=snapshot.digest)
             try:
                 with connection.fence():
@@ -89,9 +86,9 @@ def perform(
     except UNDERNEATH as error:
         if not asked or done is None:
             raise RolledBack(
-                f"{store}: the deletion was taken back, the store is as it was ({_said(error)})"
+                f"{store}: the deletion was taken back, the store is as it was ({said(error)})"
             ) from error
-        _settle(store, done[0].undo, error)
+        settle(store, done[0].undo, error)
     return Performed(snapshot, done[0].undo, done[1], notes)
 
 
@@ -129,15 +126,14 @@ def _change(
         )
         journal.step("changed and proven", digest=outcome.undo.digest_after)
         receipt = _receipt(plan, doomed, kept, outcome, snapshot, now)
-        durable.write_new(folder.changeset, outcome.changeset)
         durable.write_new(folder.promise, _json(receipt))
-        durable.write_new(folder.undo, _json(outcome.undo))
+        keep(folder, outcome)
         journal.step("undo record written", changeset=outcome.undo.changeset)
     except (Refused, RolledBack):
         raise
     except (StatemendError, *UNDERNEATH) as error:
         raise RolledBack(
-            f"{connection.path}: the deletion was taken back, the store is as it was ({_said(error)})"
+            f"{connection.path}: the deletion was taken back, the store is as it was ({said(error)})"
         ) from error
     return outcome, receipt
 
@@ -194,37 +190,5 @@ def _receipt(
     )
 
 
-def _settle(store: Path, undo: UndoRecord, error: BaseException) -> None:
-    """Find out what a failed COMMIT left. Returns if the deletion is there after all."""
-    try:
-        with open_for_audit(store) as opened:
-            where = position.of_rows(opened, undo.rows)
-    except StatemendError as second:
-        raise Undetermined(
-            f"{store}: COMMIT failed ({_said(error)}), and what it left cannot be read ({second}); "
-            "run `statemend verify` on the run when the disk is well"
-        ) from error
-    if where is not position.Position.NEW:
-        raise RolledBack(
-            f"{store}: COMMIT failed and was taken back, the store is as it was ({_said(error)})"
-        ) from error
-
-
-@contextmanager
-def _journalled(folder: RunFolder) -> Iterator[None]:
-    """Nothing was begun yet when the journal cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise Undetermined(
-            f"{folder.journal}: cannot be written ({error.strerror}); nothing was changed"
-        ) from error
-
-
 def _json(value: msgspec.Struct) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-
-
-def _said(error: BaseException) -> str:
-    """The words of an error, in one line of bearable length."""
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -48,7 +48,7 @@ def perform(plan: Plan, store: Path, folder: RunFolder, journal: Journal, *, now
     preflight.check_holders(bundle)
     preflight.check_writable(bundle)
     preflight.check_space(bundle, folder.path)
-    with _journalled(folder):
+    with journalled(folder):
         journal.step("preflight passed", size=bundle.main.size)
     outcome: Outcome | None = None
     asked = False
@@ -57,7 +57,7 @@ def perform(plan: Plan, store: Path, folder: RunFolder, journal: Journal, *, now
             version = connection.data_version()
             notes = tuple(preflight.dead_leases(connection.store, now))
             snapshot = take_from(connection.raw, connection.store, folder.snapshot)
-            with _journalled(folder):
+            with journalled(folder):
                 journal.step("snapshot verified", sha256=snapshot.sha256, digest=snapshot.digest)
             try:
                 with connection.fence():
@@ -69,9 +69,9 @@ def perform(plan: Plan, store: Path, folder: RunFolder, journal: Journal, *, now
     except UNDERNEATH as error:
         if not asked or outcome is None:
             raise RolledBack(
-                f"{store}: the change was taken back, the store is as it was ({_said(error)})"
+                f"{store}: the change was taken back, the store is as it was ({said(error)})"
             ) from error
-        _settle(store, outcome.undo, error)
+        settle(store, outcome.undo, error)
     return Performed(snapshot, outcome.undo, notes)
 
 
@@ -93,38 +93,42 @@ def _change(
         journal.step("plan fresh")
         outcome = carry_out(connection, plan, before=before, digest_before=digest, journal=journal)
         journal.step("changed and proven", digest=outcome.undo.digest_after)
-        durable.write_new(folder.changeset, outcome.changeset)
-        # The undo record is whole where its file is there, and the changeset then is too.
-        durable.replace(folder.undo, msgspec.json.format(msgspec.json.encode(outcome.undo), indent=2) + b"\n")
+        keep(folder, outcome)
         journal.step("undo record written", changeset=outcome.undo.changeset)
     except (Refused, RolledBack):
         raise
     except (StatemendError, *UNDERNEATH) as error:
         raise RolledBack(
-            f"{connection.path}: the change was taken back, the store is as it was ({_said(error)})"
+            f"{connection.path}: the change was taken back, the store is as it was ({said(error)})"
         ) from error
     return outcome
 
 
-def _settle(store: Path, undo: UndoRecord, error: BaseException) -> None:
+def keep(folder: RunFolder, outcome: Outcome) -> None:
+    """Put on the disk what an undo needs. The undo record is whole where its file is there, and the changeset
+    then is too."""
+    durable.write_new(folder.changeset, outcome.changeset)
+    durable.replace(folder.undo, msgspec.json.format(msgspec.json.encode(outcome.undo), indent=2) + b"\n")
+
+
+def settle(store: Path, undo: UndoRecord, error: BaseException) -> None:
     """Find out what a failed COMMIT left. Returns if the change is there after all."""
-    where = position.Position.OTHER
     try:
         with open_for_audit(store) as opened:
             where = position.of_rows(opened, undo.rows)
     except StatemendError as second:
         raise Undetermined(
-            f"{store}: COMMIT failed ({_said(error)}), and what it left cannot be read ({second}); "
+            f"{store}: COMMIT failed ({said(error)}), and what it left cannot be read ({second}); "
             "run `statemend verify` on the run when the disk is well"
         ) from error
     if where is not position.Position.NEW:
         raise RolledBack(
-            f"{store}: COMMIT failed and was taken back, the store is as it was ({_said(error)})"
+            f"{store}: COMMIT failed and was taken back, the store is as it was ({said(error)})"
         ) from error
 
 
 @contextmanager
-def _journalled(folder: RunFolder) -> Iterator[None]:
+def journalled(folder: RunFolder) -> Iterator[None]:
     """Nothing was begun yet when the journal cannot be written."""
     try:
         yield
@@ -134,6 +138,6 @@ def _journalled(folder: RunFolder) -> Iterator[None]:
         ) from error
 
 
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
     """The words of an error, in one line of bearable length."""
     return " ".join(str(error).split())[:300] or type(error).__name__
