@@ -81,7 +81,6 @@ def check(context: Context) -> Iterator[Finding]:
             remedy="Run no clean-up of empty sessions until the counter is recomputed from the live rows."
             if deletable
             else "Recompute the counter from the live rows.",
-            command=context.command("show", context.store_label, str(session_id)),
         )
 
 

@@ -123,7 +123,6 @@ def check(context: Context) -> Iterator[Finding]:
                 ("export in the store's own release", own_export[-1] if own_export else None),
             ),
             remedy="Decide which session continues this one; mark the other as a branch or a subagent run.",
-            command=context.command("show", context.store_label, node.id),
         )
 
 

@@ -93,7 +93,6 @@ def check(context: Context) -> Iterator[Finding]:
                 ("export goes through", followed),
             ),
             remedy="Choose the continuation to go on with and mark the others as branches of this session.",
-            command=context.command("show", context.store_label, node.id),
         )
 
 

@@ -97,7 +97,6 @@ def _orphaned(context: Context, session_id: Any, counted: Census) -> Finding:
         ],
         remedy="Rebuild the session row from what is known of it. Do not delete the messages: they may be "
         "the only copy.",
-        command=context.command("show", context.store_label, name),
     )
 
 

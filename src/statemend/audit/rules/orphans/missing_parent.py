@@ -63,7 +63,6 @@ def check(context: Context) -> Iterator[Finding]:
             remedy="Rebuild the parent's row first: its messages are still there."
             if orphaned
             else "Look for the parent in exports and snapshots. If it is gone for good, detach this session.",
-            command=context.command("show", context.store_label, str(session_id)),
         )
 
 
