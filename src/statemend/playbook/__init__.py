@@ -1,0 +1,1 @@
+"""Playbooks: what an operator does by hand, written down, reviewed, and run by a script."""

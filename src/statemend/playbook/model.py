@@ -1,0 +1,263 @@
+"""A playbook as data: the contract ``statemend/playbook/v1``.
+
+The text of a playbook becomes these values in two steps: first every template in it is filled with the
+inputs, then the result is converted, strictly. What a field means is said here once; the schema and the
+reference in ``docs/`` are made from it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+SCHEMA: Final = "statemend/playbook/v1"
+
+Identifier = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z][a-z0-9_-]{0,39}\Z",
+        description="Lower-case letters, digits, `-` and `_`, beginning with a letter.",
+    ),
+]
+Line = Annotated[str, Meta(min_length=1, max_length=200)]
+Prose = Annotated[str, Meta(min_length=1, max_length=4000)]
+Days = Annotated[float, Meta(ge=0, le=36500)]
+
+
+class InputType(StrEnum):
+    """What kind of value an input takes."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    PATH = "path"
+    PATHS = "paths"
+
+
+class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One value that whoever runs the playbook gives with `--set name=value`. It is required unless it has a
+    default. `values` lists the only ones that are accepted."""
+
+    type: InputType
+    help: Line
+    default: Any = msgspec.UNSET
+    values: tuple[str, ...] = ()
+
+
+class FailOn(StrEnum):
+    """Which verdicts make a scan fail."""
+
+    FAULT = "fault"
+    RISK = "risk"
+    NEVER = "never"
+
+
+class ReportFormat(StrEnum):
+    """A form in which a report is written."""
+
+    JSON = "json"
+    HTML = "html"
+    MD = "md"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    JSONL = "jsonl"
+    SUMMARY = "summary"
+
+
+class ExportFormat(StrEnum):
+    """A format of exports."""
+
+    JSONL = "jsonl"
+    MD = "md"
+    QMD = "qmd"
+    HTML = "html"
+
+
+class View(StrEnum):
+    """Which messages of a session an export writes."""
+
+    RAW = "raw"
+    ACTIVE = "active"
+    DISPLAY = "display"
+
+
+class Expect(StrEnum):
+    """What a check expects of its query: no row, at least one row, or this one value."""
+
+    EMPTY = "empty"
+    ROWS = "rows"
+    VALUE = "value"
+
+
+class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="do"):
+    """What every step has.
+
+    ``id`` names the step, by default as its kind. ``needs`` are the steps that must have passed before it
+    runs: by default the one before it.
+    """
+
+    id: Identifier | None = None
+    title: Line | None = None
+    needs: tuple[Identifier, ...] | None = None
+
+    #: Whether the step changes the store.
+    changes: ClassVar[bool] = False
+
+    @property
+    def kind(self) -> str:
+        """The step's kind, as the playbook writes it."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def name(self) -> str:
+        """The step's id."""
+        return self.id or self.kind
+
+
+class Scan(_Step, frozen=True, kw_only=True, tag="scan"):
+    """Audits the home. Passes unless a finding has a verdict of `fail_on` or worse.
+
+    `baseline` names a report to compare with: a file, or `last`, the report of the last finished run of this
+    playbook on this home (none yet is no failure). With one, only findings that are new can make it fail."""
+
+    rules: tuple[str, ...] = ()
+    exports: tuple[str, ...] = ()
+    deep: bool = False
+    live: bool = False
+    fail_on: FailOn = FailOn.NEVER
+    baseline: str | None = None
+
+
+class Check(_Step, frozen=True, kw_only=True, tag="check"):
+    """Asks the store one question, in SQL. Passes if the answer is as expected.
+
+    `sql` is one SELECT. It sees the canonical tables of every release, and three tables of the scan before
+    it: `findings`, `artifacts`, `coverage`. The inputs are bound as `:name`. It is stopped after `seconds`,
+    and after `rows` rows."""
+
+    sql: Prose
+    expect: Expect
+    value: int | float | str | None = None
+    message: Line
+    seconds: Annotated[float, Meta(gt=0, le=600)] = 10.0
+    rows: Annotated[int, Meta(ge=1, le=100_000)] = 1000
+
+
+class Plan(_Step, frozen=True, kw_only=True, tag="plan"):
+    """Plans the repair of what can be repaired. Nothing is changed. Passes also when there is nothing to
+    do."""
+
+    recipes: tuple[str, ...] = ()
+    exports: tuple[str, ...] = ()
+    deep: bool = False
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One answer: the id of a choice, or of the finding it is about, and the id of an option. `skip` leaves
+    the choice out on purpose."""
+
+    choice: Line
+    option: Line | None = None
+    skip: bool = False
+    why: Line | None = None
+
+
+class Choose(_Step, frozen=True, kw_only=True, tag="choose"):
+    """Answers the choices that a plan leaves open: from `answers`, from the file that `--choices` names, or
+    at a terminal. Passes when every choice has an answer; refused otherwise, never a default."""
+
+    plan: Identifier | None = None
+    answers: tuple[Answer, ...] = ()
+
+
+class Rehearse(_Step, frozen=True, kw_only=True, tag="rehearse"):
+    """Carries the plan out on a private copy, audits it and undoes it there. Passes when all of it holds."""
+
+    plan: Identifier | None = None
+
+
+class Apply(_Step, frozen=True, kw_only=True, tag="apply"):
+    """Carries the plan out on the store. Needs `--yes`, or a yes at the terminal."""
+
+    changes: ClassVar[bool] = True
+
+    plan: Identifier | None = None
+
+
+class Verify(_Step, frozen=True, kw_only=True, tag="verify"):
+    """Proves what a step did: an apply against the store's rows and a new audit, an export row by row against
+    the store. `of` names the steps; by default every apply and export before it that is not yet verified."""
+
+    of: tuple[Identifier, ...] | None = None
+
+
+class Export(_Step, frozen=True, kw_only=True, tag="export"):
+    """Writes sessions again, whole, by proven exporters. Nothing in the store is changed.
+
+    Exactly one of `sessions`, `at_risk` (archived turns that no file holds) and `older_than` (days since the
+    session ended) selects them. Passes also when there is none. `into` is a folder, by default one in the
+    run's."""
+
+    sessions: tuple[str, ...] = ()
+    at_risk: bool = False
+    older_than: Days | None = None
+    exports: tuple[str, ...] = ()
+    format: ExportFormat = ExportFormat.JSONL
+    view: View | None = None
+    into: str | None = None
+
+
+class Snapshot(_Step, frozen=True, kw_only=True, tag="snapshot"):
+    """Copies the store, verified, into the run's folder."""
+
+
+class Report(_Step, frozen=True, kw_only=True, tag="report"):
+    """Writes a report of a scan, or (`story`) of everything the run did and found, in order.
+
+    `scan` names the scan; by default the last one. `only: changes` leaves out what the baseline of the scan
+    already had."""
+
+    scan: Identifier | None = None
+    formats: tuple[ReportFormat, ...] = (ReportFormat.HTML,)
+    only: Literal["all", "changes"] = "all"
+    story: bool = False
+
+
+class Cleanup(_Step, frozen=True, kw_only=True, tag="cleanup"):
+    """Deletes sessions that a file preserves whole, in one fenced transaction. Cannot be reached without a
+    passing `verify` of this very run. Needs `--yes`, or a yes at the terminal.
+
+    Exactly one of `sessions` and `older_than` selects them. `artifacts` are folders with exports; by default
+    those that this run wrote."""
+
+    changes: ClassVar[bool] = True
+
+    sessions: tuple[str, ...] = ()
+    older_than: Days | None = None
+    artifacts: tuple[str, ...] = ()
+
+
+class Pause(_Step, frozen=True, kw_only=True, tag="pause"):
+    """Shows `message` and waits for a yes at the terminal. With `--yes` it goes on; unattended without it,
+    the run stops here and goes on from here the next time."""
+
+    message: Prose
+
+
+Step = Scan | Check | Plan | Choose | Rehearse | Apply | Verify | Export | Snapshot | Report | Cleanup | Pause
+
+
+class Playbook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One playbook. `home` is a template too; by default the input of that name."""
+
+    schema: Literal["statemend/playbook/v1"]
+    name: Identifier
+    title: Line
+    purpose: Prose
+    home: str = "{{ home }}"
+    inputs: dict[Identifier, Input] = {}
+    steps: Annotated[tuple[Step, ...], Meta(min_length=1, max_length=100)]
