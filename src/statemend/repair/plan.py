@@ -128,8 +128,8 @@ class StoreIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A whole plan. ``exports`` are the folders that were looked at beside the home: the rescan looks there
-    again."""
+    """A whole plan. ``exports`` are the folders that were looked at beside the home, and ``deep`` is whether
+    the whole file was checked, search indexes included: every later look at the store looks the same way."""
 
     schema: Literal["statemend/plan/v1"] = SCHEMA
     id: str
@@ -138,6 +138,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     home: str
     store: StoreIdentity
     exports: tuple[str, ...] = ()
+    deep: bool = False
     findings: tuple[Planned, ...] = ()
     steps: tuple[Step, ...] = ()
     choices: tuple[Choice, ...] = ()

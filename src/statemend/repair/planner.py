@@ -44,10 +44,12 @@ def make_plan(
     recipes: Sequence[str] | None = None,
     rules: Sequence[str] | None = None,
     now: float | None = None,
+    deep: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
     """Plan the repair of the home or store at ``path``; see ``draft``."""
-    return draft(path, exports=exports, recipes=recipes, rules=rules, now=now, progress=progress).plan
+    made = draft(path, exports=exports, recipes=recipes, rules=rules, now=now, deep=deep, progress=progress)
+    return made.plan
 
 
 def draft(
@@ -113,6 +115,7 @@ def _plan(context: RecipeContext, recipes: tuple[Recipe, ...], exports: Sequence
         home=context.home.root,
         store=_identity(context),
         exports=tuple(map(str, exports)),
+        deep=context.audit.deep,
         findings=tuple(planned),
         steps=in_order(steps),
         choices=tuple(choices),

@@ -62,7 +62,8 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def look(plan: Plan, *, store: Path | None = None, now: float, progress: Progress | None = None) -> Look:
-    """Audit the plan's store, or the copy of it at ``store``, with all that lies beside the plan's home."""
+    """Audit the plan's store, or the copy of it at ``store``, with all that lies beside the plan's home, as
+    thoroughly as for the plan."""
     path = store or Path(plan.store.path)
     home = Home(plan.home, str(path))
     bundle = inspect(path)
@@ -73,6 +74,7 @@ def look(plan: Plan, *, store: Path | None = None, now: float, progress: Progres
             store=opened,
             inventory=take(home, _beside(plan), progress),
             now=now,
+            deep=plan.deep,
             progress=progress,
         )
         findings, rules = run_rules(registry.all_rules(), context)
@@ -137,7 +139,8 @@ def _safe_steps(
         root = Path(plan.home)
         beside = [*beside, *(root / name for name in ("session-exports", "sessions", "logs"))]
         beside = [path for path in beside if path.exists()]
-    again = make_plan(store or Path(plan.store.path), exports=beside, now=now, progress=progress)
+    path = store or Path(plan.store.path)
+    again = make_plan(path, exports=beside, now=now, deep=plan.deep, progress=progress)
     return [
         f"serve {step.finding}: {step.title}"
         for step in again.steps

@@ -7,10 +7,13 @@ import pytest
 from tests.audit.builder import NOW, HomeBuilder
 from tests.repair.planning import carry_out
 
+from statemend.errors import VerificationFailed
 from statemend.repair.apply import apply
 from statemend.repair.plan import Kind, Plan, dump
 from statemend.repair.planner import draft
+from statemend.repair.rehearse import rehearse
 from statemend.repair.run import State
+from statemend.repair.verify import verify
 
 Build = Callable[..., HomeBuilder]
 
@@ -33,6 +36,7 @@ def test_a_damaged_search_index_is_built_anew(build: Build, version: str, index:
 
     plan = deep_plan(home)
 
+    assert plan.deep
     assert [(op.kind, op.table) for step in plan.steps for op in step.operations] == [(Kind.REINDEX, index)]
     carry_out(home, plan.steps)
     again = deep_plan(home)
@@ -52,6 +56,37 @@ def test_the_engine_rebuilds_it(build: Build, tmp_path: Path, version: str) -> N
     assert deep_plan(home).steps == ()
     found = home.sql("SELECT COUNT(*) FROM messages_fts WHERE messages_fts MATCH 'turn'")
     assert found == [(6,)]
+
+
+def test_an_index_that_is_damaged_again_after_the_commit_is_no_success(build: Build, tmp_path: Path) -> None:
+    home = build("0.22.2")
+    home.chat("a", 6)
+    damaged(home)
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump(deep_plan(home)))
+
+    def harm(step: str) -> None:
+        if step == "committed":
+            damaged(home)
+
+    with pytest.raises(VerificationFailed, match=r"STO003-[0-9a-f]+ is still there"):
+        apply(file, run_dir=tmp_path / "run", now=NOW, steps=harm)
+    assert verify(tmp_path / "run", now=NOW).state is State.FAILED
+
+
+def test_a_plan_that_builds_another_index_than_the_damaged_one_does_not_pass_its_rehearsal(
+    build: Build, tmp_path: Path
+) -> None:
+    home = build("0.22.2")
+    home.chat("a", 6)
+    damaged(home)
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump(deep_plan(home)).replace(b'"messages_fts"', b'"messages_fts_trigram"'))
+
+    found = rehearse(file, now=NOW)
+
+    assert not found.passed
+    assert any("STO003" in reason and "still there" in reason for reason in found.reasons)
 
 
 def test_a_sound_search_index_is_left_alone(build: Build) -> None:
