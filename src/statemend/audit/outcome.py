@@ -104,7 +104,8 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
-_FAILING = {
+#: The verdicts that each choice makes fail.
+FAILING = {
     FailOn.FAULT: frozenset({Verdict.FAULT}),
     FailOn.RISK: frozenset({Verdict.FAULT, Verdict.RISK}),
     FailOn.NEVER: frozenset[Verdict](),
@@ -115,4 +116,4 @@ def exit_code(audit: Audit, fail_on: FailOn = FailOn.FAULT) -> int:
     """0 clean, 1 when a finding's verdict is one that fails, 3 when something could not be determined."""
     if audit.undetermined:
         return 3
-    return int(any(finding.verdict in _FAILING[fail_on] for finding in audit.findings))
+    return int(any(finding.verdict in FAILING[fail_on] for finding in audit.findings))

@@ -45,11 +45,13 @@ def build(
     audit: Audit,
     excerpt: Excerpt | None = None,
     *,
+    exports: Iterable[str] = (),
     fail_on: FailOn = FailOn.FAULT,
     contents: Iterable[MessageText] | None = None,
 ) -> Report:
     """The report of ``audit``. ``excerpt`` is what was read of its store, ``None`` when it cannot be read;
-    ``contents`` the texts to show, ``None`` when they were not asked for."""
+    ``exports`` are the folders it looked at beside the home; ``contents`` the texts to show, ``None`` when
+    they were not asked for."""
     stores = (_store(audit.store, excerpt, deep=audit.deep),)
     inventory = audit.inventory
     artifacts = _artifacts((*inventory.artifacts, *inventory.logs, *inventory.manifests))
@@ -84,8 +86,10 @@ def build(
     return Report(
         tool=Tool(name="statemend", version=statemend.__version__, sqlite=apsw.sqlite_lib_version()),
         home=audit.home,
+        exports=tuple(exports),
         generated_at=text.generated_at(audit.at),
         verdict=sentence(findings, rules, stores, skipped),
+        fail_on=fail_on,
         exit_code=exit_code(audit, fail_on),
         stores=stores,
         artifacts=artifacts,

@@ -25,10 +25,11 @@ def render(report: Report) -> str:
 
 
 def without_absent(report: Report) -> dict[str, Any]:
-    """The report as plain values; ``contents`` is only there when it was asked for."""
+    """The report as plain values; ``baseline`` and ``contents`` are only there when they were asked for."""
     plain: dict[str, Any] = msgspec.to_builtins(report)
-    if report.contents is None:
-        del plain["contents"]
+    for name in ("baseline", "contents"):
+        if plain[name] is None:
+            del plain[name]
     return plain
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.outcome import FailOn
 
 SCHEMA: Final = "statemend/report/v1"
 
@@ -66,13 +67,15 @@ class ArtifactEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule of this audit and what became of it. ``reason`` says why it did not apply or could not run."""
+    """One rule of this audit and what became of it. ``reason`` says why it did not apply or could not run.
+    ``findings`` counts those in this report, ``hidden`` those that a baseline hides."""
 
     id: str
     slug: str
     title: str
     status: RuleStatus
     findings: int = 0
+    hidden: int = 0
     reason: str = ""
 
 
@@ -189,16 +192,30 @@ class MessageText(msgspec.Struct, frozen=True):
     text: str
 
 
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """The findings that were known before, by id. ``hidden`` are found again and left out of the report,
+    ``gone`` are no longer found, and of ``unknown`` nothing can be said: their rule did not run to its end
+    here."""
+
+    hidden: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything an audit found, looked at, and could not look at. ``contents`` is ``None`` unless the texts
-    of the messages were asked for."""
+    """Everything an audit found, looked at, and could not look at. ``exports`` are the folders that were
+    looked at beside the home, as given. ``fail_on`` is what ``exit_code`` was made with. ``baseline`` is
+    ``None`` unless one was given, ``contents`` unless the texts of the messages were asked for."""
 
     schema: Literal["statemend/report/v1"] = SCHEMA
     tool: Tool
     home: str
+    exports: tuple[str, ...] = ()
     generated_at: str
     verdict: str
+    fail_on: FailOn = FailOn.FAULT
     exit_code: int
+    baseline: Baseline | None = None
     stores: tuple[StoreEntry, ...] = ()
     artifacts: tuple[ArtifactEntry, ...] = ()
     rules: tuple[RuleEntry, ...] = ()

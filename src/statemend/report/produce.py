@@ -42,7 +42,13 @@ def produce(
         progress=progress,
         observe=reading.take,
     )
-    return build(found, reading.excerpt, fail_on=fail_on, contents=reading.contents)
+    return build(
+        found,
+        reading.excerpt,
+        exports=map(str, exports),
+        fail_on=fail_on,
+        contents=reading.contents,
+    )
 
 
 class _Reading:

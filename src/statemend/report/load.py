@@ -1,0 +1,61 @@
+"""Reading a report back from its JSON form. The file comes from outside: it is bounded and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from statemend.errors import Undetermined, UsageError
+from statemend.formats.files import opened
+from statemend.report.model import SCHEMA, Report
+
+#: Bytes. A report is read whole, so its size is bounded.
+LARGEST_REPORT: Final = 128 * 1024 * 1024
+
+T = TypeVar("T")
+
+
+class _Head(msgspec.Struct, frozen=True):
+    schema: str | None = None
+
+
+def load_report(path: Path) -> Report:
+    """The report that the JSON file at ``path`` holds. Raises ``UsageError`` when it cannot be read, is too
+    large, or is no ``statemend/report/v1``."""
+    what = "a report; make one with `statemend scan HOME -o FILE.json`"
+    data = read_bounded(path, LARGEST_REPORT, what)
+    schema = schema_of(data, path, what)
+    if schema != SCHEMA:
+        raise UsageError(f"{path}: is {schema!r}, not {what}")
+    return decode(data, Report, path, what)
+
+
+def read_bounded(path: Path, limit: int, what: str) -> bytes:
+    """The bytes of a file of at most ``limit`` bytes. ``what`` says what it should be, and how to make it.
+    Raises ``UsageError``."""
+    try:
+        with opened(path) as file:
+            data = file.read(limit + 1)
+    except Undetermined as error:
+        raise UsageError(f"{error}; name {what}") from error
+    if len(data) > limit:
+        raise UsageError(f"{path}: more than {limit:,} bytes, too large for {what}")
+    return data
+
+
+def schema_of(data: bytes, path: Path, what: str) -> str:
+    """The contract that a JSON document names. Raises ``UsageError`` for anything that names none."""
+    schema = decode(data, _Head, path, what).schema
+    if schema is None:
+        raise UsageError(f"{path}: names no schema, so it is not {what}")
+    return schema[:100]
+
+
+def decode(data: bytes, kind: type[T], path: Path, what: str) -> T:
+    """The JSON document as ``kind``. Raises ``UsageError``."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: not {what} ({error})") from error
