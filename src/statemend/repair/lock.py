@@ -1,4 +1,4 @@
-"""Lets one repair at a time at a store."""
+"""Lets one run at a time at a store, or at a home."""
 
 from __future__ import annotations
 
@@ -15,20 +15,29 @@ _SUFFIX = ".statemend-lock"
 
 @contextmanager
 def only_run(store: str) -> Iterator[None]:
-    """Hold the lock of the store at this path. A crash frees it; the file that is left then does no harm.
+    """Hold the lock of the store at this path while it is repaired.
 
     The lock file lies beside the store while a run lasts, since that folder is the one that every run on it
     must be able to write. Raises ``StoreHeld`` when another run holds it.
     """
-    path = Path(os.path.realpath(store) + _SUFFIX)
+    with hold(Path(os.path.realpath(store) + _SUFFIX), "another repair of this store"):
+        yield
+
+
+@contextmanager
+def hold(path: Path, other: str) -> Iterator[None]:
+    """Hold a lock file. A crash frees it; the file that is left then does no harm.
+
+    ``other`` says whom to name when it is held: ``StoreHeld`` is raised then.
+    """
     try:
-        descriptor = _acquire(path)
+        descriptor = _acquire(path, other)
     except PermissionError as error:
         raise Refused(
             f"{path.parent}: may not be written by this user; run statemend as its owner"
         ) from error
     except OSError as error:
-        raise Undetermined(f"{path}: the store cannot be locked ({error.strerror})") from error
+        raise Undetermined(f"{path}: cannot be locked ({error.strerror})") from error
     try:
         yield
     finally:
@@ -36,11 +45,11 @@ def only_run(store: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _acquire(path: Path) -> int:
+def _acquire(path: Path, other: str) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            _lock(descriptor, path)
+            _lock(descriptor, path, other)
             if _still_there(descriptor, path):
                 os.truncate(descriptor, 0)
                 os.write(descriptor, f"{os.getpid()}\n".encode())
@@ -51,14 +60,14 @@ def _acquire(path: Path) -> int:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, path: Path) -> None:
+def _lock(descriptor: int, path: Path, other: str) -> None:
     if sys.platform == "win32":
         import msvcrt
 
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError as error:
-            raise StoreHeld(f"{path}: another repair of this store is running") from error
+            raise StoreHeld(f"{path}: {other} is running") from error
     else:
         import fcntl
 
@@ -66,7 +75,7 @@ def _lock(descriptor: int, path: Path) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "unknown"
-            raise StoreHeld(f"{path}: another repair of this store is running (pid {pid})") from error
+            raise StoreHeld(f"{path}: {other} is running (pid {pid})") from error
 
 
 def _still_there(descriptor: int, path: Path) -> bool:
