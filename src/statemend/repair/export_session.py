@@ -62,7 +62,7 @@ class SessionExporter:
     def export(self, store: Store, session_id: str) -> ExportedFile:
         """Write one session and prove it. What goes wrong is in the entry; nothing is raised for it."""
         record = session_record(store, session_id)
-        session = _made_record(store, session_id) if record is None else record
+        session = made_record(store, session_id) if record is None else record
         target = self._folder / file_name(session_id, session.get("title"), self._form.value)
         entry = ExportedFile(
             session=session_id, path=str(target), state=State.FAILED, session_row=record is not None
@@ -197,7 +197,7 @@ class SessionExporter:
             )
 
 
-def _made_record(store: Store, session_id: str) -> dict[str, Any]:
+def made_record(store: Store, session_id: str) -> dict[str, Any]:
     """A record for messages whose session row is gone, of what they tell; Hermes calls such a row
     ``recovered``."""
     known = next(iter(census(store, session_id)), None)
