@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 import msgspec
 
+from statemend.audit import registry
 from statemend.audit.finding import Severity, Verdict
 from statemend.audit.rule import Rule
 
@@ -43,3 +45,23 @@ def entry(rule: Rule) -> RulebookEntry:
         recipe=rule.recipe,
         sections=rule.sections,
     )
+
+
+@cache
+def _known() -> dict[str, Rule]:
+    return {rule.id: rule for rule in registry.all_rules()}
+
+
+@cache
+def _families() -> dict[str, str]:
+    return {rule.id[:3]: rule.family.value for rule in registry.all_rules()}
+
+
+def known(rule_id: str) -> Rule | None:
+    """The rule with this id; ``None`` for one of another version, which a report may name."""
+    return _known().get(rule_id)
+
+
+def family(rule_id: str) -> str:
+    """What a rule is about, told from the first letters of its id."""
+    return _families().get(rule_id[:3], rule_id[:3].lower())

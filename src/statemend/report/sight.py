@@ -6,6 +6,7 @@ import os
 
 from statemend.audit.finding import Finding
 from statemend.report.model import Report
+from statemend.report.paths import relative, within
 
 #: Rules that find more with ``--deep``.
 DEEPER = frozenset({"STO002", "STO003"})
@@ -65,10 +66,10 @@ class Sight:
         for path in told_by._sources(finding):
             here = self._name_of(path, told_by)
             for folder in told_by._report.exports:
-                if _within(path, folder) and not self._looked_at(folder) and here not in self._files:
+                if within(path, folder) and not self._looked_at(folder) and here not in self._files:
                     return f"{folder} was not looked at"
             for item in self._unread:
-                if _within(here, item.path):
+                if within(here, item.path):
                     return f"{item.path} could not be read: {item.reason}"
         return None
 
@@ -85,16 +86,11 @@ class Sight:
         return named + self._by_session.get(finding.subject.session or "", [])
 
     def _looked_at(self, folder: str) -> bool:
-        return any(_within(folder, root) for root in self._report.exports)
+        return any(within(folder, root) for root in self._report.exports)
 
     def _name_of(self, path: str, told_by: Sight) -> str:
         """``path`` as this report names it, whose home may go by another name."""
         home, theirs = self._report.home, told_by._report.home
-        if home == theirs or not _within(path, theirs):
+        if home == theirs or not within(path, theirs):
             return path
-        return os.path.join(home, os.path.relpath(path, theirs))
-
-
-def _within(path: str, folder: str) -> bool:
-    inner, outer = os.path.normpath(path), os.path.normpath(folder)
-    return inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)
+        return os.path.join(home, relative(path, theirs))
