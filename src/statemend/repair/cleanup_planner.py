@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from statemend.audit.context import Progress
 from statemend.errors import Refused, UsageError
 from statemend.evidence.inventory import find_home
 from statemend.repair import digests
+from statemend.repair.aged import DAY, select_aged
 from statemend.repair.cleanup_check import Examination
 from statemend.repair.cleanup_plan import LARGEST_RUN, CleanupPlan, Entry, Kept
 from statemend.repair.marks import SUBSTRING_INDEX
@@ -24,19 +25,11 @@ from statemend.repair.preserved import collect
 from statemend.repair.reexport import resolve
 from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
 from statemend.store.bundle import Bundle, inspect
-from statemend.store.connection import Store, open_for_audit
+from statemend.store.connection import open_for_audit
 from statemend.store.copies import copy_store, private_folder
-from statemend.store.history import census
-from statemend.store.lineage import Graph
 from statemend.store.writing import open_for_repair
 
 _ID_LENGTH = 16
-_DAY = 86400.0
-_ENDED = """
-    SELECT id, ended_at, pinned FROM sessions
-    WHERE typeof(ended_at) IN ('real', 'integer') AND ended_at < ?
-    ORDER BY ended_at, id
-"""
 
 
 def make_cleanup_plan(
@@ -77,7 +70,9 @@ def make_cleanup_plan(
             wanted = list(dict.fromkeys(resolve(store, each) for each in sessions))
             selection = "named"
         else:
-            wanted = list(_older(store, examination.graph, at - older_than * _DAY, kept))
+            aged = select_aged(store, examination.graph, at - older_than * DAY)
+            wanted = list(aged.sessions)
+            kept += [Kept(_text(each.session), each.reason) for each in aged.kept]
             selection = f"ended more than {older_than:g} days ago"
         entries: list[Entry] = []
         size = 0
@@ -118,32 +113,6 @@ def make_cleanup_plan(
     digest = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
     made_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
     return msgspec.structs.replace(plan, id=digest[:_ID_LENGTH], made_at=made_at)
-
-
-def _older(store: Store, graph: Graph, before: float, kept: list[Kept]) -> Iterator[str]:
-    """The sessions that ended and were last written to before a moment, but for those that somebody pinned,
-    those whose conversation goes on in a session that stays, and delegates that go with another."""
-    chosen: dict[str, None] = {}
-    for session_id, _, pinned in store.rows(_ENDED, (before,)):
-        counted = next(iter(census(store, session_id)), None) if isinstance(session_id, str) else None
-        if not isinstance(session_id, str) or (counted and counted.last_at and counted.last_at >= before):
-            continue
-        if pinned:
-            kept.append(Kept(_text(session_id), "it is pinned"))
-        else:
-            chosen[session_id] = None
-    going_on = True
-    while going_on:
-        going_on = False
-        for session_id in list(chosen):
-            onward = [child.id for child in graph.continuations(session_id) if child.id not in chosen]
-            if onward:
-                del chosen[session_id]
-                kept.append(Kept(_text(session_id), f"its conversation goes on in {', '.join(onward)}"))
-                going_on = True
-    era = store.schema.era
-    follow = {each for one in chosen for each in graph.deletion(one, era).deleted if each != one}
-    yield from (session_id for session_id in chosen if session_id not in follow)
 
 
 def _index_fits(bundle: Bundle) -> bool:
