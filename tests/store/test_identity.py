@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,14 @@ from tests.store.rows import ARCHIVED, ERA_RELEASES, Rows
 
 from statemend.store.connection import open_for_audit
 from statemend.store.history import View, messages
-from statemend.store.identity import content_digest, message_digest, session_digest, store_digest, view_digest
+from statemend.store.identity import (
+    content,
+    content_digest,
+    message_digest,
+    session_digest,
+    store_digest,
+    view_digest,
+)
 
 MakeRows = Callable[[str], Rows]
 
@@ -172,13 +180,18 @@ def test_the_way_a_store_lies_in_its_file_is_not_content(rows: MakeRows, release
     assert whole(made.path) == before
 
 
-def plain_store(path: Path, columns: str, cell: str) -> Path:
+def plain_store(path: Path, columns: str, cell: str, encoding: str = "UTF-8") -> Path:
     connection = apsw.Connection(str(path))
+    connection.pragma("encoding", encoding)
     connection.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT)")
     connection.execute(f"CREATE TABLE messages ({columns})")
     connection.execute(f"INSERT INTO messages (id, session_id, content) VALUES (1, 's', {cell})")
     connection.close()
     return path
+
+
+#: Half a unit is dropped by SQLite itself.
+ODD_IN_UTF_16 = ("CAST(x'ff' AS TEXT)", "CAST(x'fe' AS TEXT)")
 
 
 def test_the_order_of_columns_is_not_content(tmp_path: Path) -> None:
@@ -195,6 +208,9 @@ CELLS = [
     "x'30'",
     "'30'",
     "CAST(x'ff' AS TEXT)",
+    "CAST(x'fe' AS TEXT)",
+    "CAST(x'00d8' AS TEXT)",
+    "CAST(x'01d8' AS TEXT)",
     "x'ff'",
     "'FF'",
     "'\\xff'",
@@ -203,7 +219,29 @@ CELLS = [
 ]
 
 
-def test_cells_of_another_type_or_value_are_other_content(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le"])
+def test_cells_of_another_type_or_value_are_other_content(tmp_path: Path, encoding: str) -> None:
     columns = "id INTEGER PRIMARY KEY, session_id TEXT, content"
-    paths = [plain_store(tmp_path / f"{n}.db", columns, cell) for n, cell in enumerate(CELLS)]
-    assert len({whole(path) for path in paths}) == len(CELLS)
+    cells = CELLS if encoding == "UTF-8" else [cell for cell in CELLS if cell not in ODD_IN_UTF_16]
+    paths = [plain_store(tmp_path / f"{n}.db", columns, cell, encoding) for n, cell in enumerate(cells)]
+    assert len({whole(path) for path in paths}) == len(cells)
+
+
+def test_rows_around_text_that_is_not_valid_count_once_each(tmp_path: Path) -> None:
+    columns = "id INTEGER PRIMARY KEY, session_id TEXT, content"
+    path = plain_store(tmp_path / "state.db", columns, "'a'")
+    fill = "INSERT INTO messages (session_id, content) VALUES (?, ?)"
+    with closing(apsw.Connection(str(path))) as plain:
+        plain.execute("INSERT INTO messages (session_id, content) VALUES ('t', CAST(x'61ff' AS TEXT))")
+        plain.executemany(fill, [("u", "b"), ("t", "c")])
+    with open_for_audit(path) as store:
+        before = content(store)
+    assert before.sessions.keys() == {"s", "t", "u"}
+    for session, row in (("s", 1), ("t", 2), ("u", 3), ("t", 4)):
+        with closing(apsw.Connection(str(path))) as plain:
+            plain.execute("UPDATE messages SET content = content || 'x' WHERE id = ?", (row,))
+        with open_for_audit(path) as store:
+            after = content(store)
+        assert before.changed(after) == ({session}, set())
+        assert after.digest == whole(path) != before.digest
+        before = after

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import apsw
-import msgspec
 
 from statemend.repair.cells import SqlValue, row_digest
 from statemend.store.connection import Store
+from statemend.store.identity import SESSION_COLUMN, Content, codec_of, content
 from statemend.store.permissions import SEARCH_INDEXES, Allowed
 from statemend.store.records import table_columns
-from statemend.store.schema import CATALOGUE
 from statemend.store.writing import RepairConnection
 
-_PACK = msgspec.msgpack.Encoder()
-_CODECS = {"UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
-_HALF = 1 << 128
-
-#: The session that each row of these tables belongs to.
-SESSION_COLUMN = {"sessions": "id", "messages": "session_id"}
+__all__ = [
+    "SESSION_COLUMN",
+    "Broken",
+    "Content",
+    "broken_references",
+    "content",
+    "digest_of",
+    "persistent",
+    "primary_key",
+    "quoted",
+    "row_of",
+    "search_health",
+    "search_indexes",
+    "sequence",
+]
 
 
 def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, SqlValue] | None:
@@ -30,7 +37,7 @@ def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, S
     Text that is not valid in the store's encoding keeps its bytes as lone surrogates.
     """
     columns = table_columns(store, table)
-    codec = _CODECS.get(str(store.value("PRAGMA main.encoding")), "utf-8")
+    codec = codec_of(store)
     cells = ", ".join(
         f"typeof({name}), iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"
         for name in map(quoted, columns)
@@ -55,33 +62,6 @@ def primary_key(store: Store, table: str) -> tuple[str, ...]:
     """The columns of a table's primary key, in its order."""
     rows = store.rows("SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk", (table,))
     return tuple(name for (name,) in rows)
-
-
-class Content(msgspec.Struct, frozen=True):
-    """The digests of everything: ``sessions`` of each session's row and messages, by session id, ``tables``
-    of every other canonical table. Every stored column counts, the order of rows does not."""
-
-    sessions: dict[str, int]
-    tables: dict[str, int]
-
-    def changed(self, other: Content) -> tuple[set[str], set[str]]:
-        """The sessions and the tables that differ between two states."""
-        return _different(self.sessions, other.sessions), _different(self.tables, other.tables)
-
-
-def content(store: Store) -> Content:
-    """Read every row of every canonical table once."""
-    sessions: dict[str, int] = {}
-    tables: dict[str, int] = {}
-    for table in sorted(CATALOGUE):
-        columns = sorted(table_columns(store, table))
-        owner = SESSION_COLUMN.get(table)
-        if not columns or (owner is not None and owner not in columns):
-            continue
-        into = tables if owner is None else sessions
-        for session, digest in _row_digests(store, table, columns, owner):
-            into[session] = (into.get(session, 0) + digest) % _HALF
-    return Content(sessions, tables)
 
 
 def sequence(store: Store) -> dict[str, int]:
@@ -136,29 +116,3 @@ def persistent(store: Store) -> dict[str, str]:
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _different(one: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
-    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
-
-
-def _row_digests(
-    store: Store, table: str, columns: list[str], owner: str | None
-) -> Iterator[tuple[str, int]]:
-    """For each row, whose it is (the table itself where it is no session's) and its digest."""
-    codec = _CODECS.get(str(store.value("PRAGMA main.encoding")), "utf-8")
-    listed = ", ".join(f"{_bytes(name)}, typeof({quoted(name)})" for name in columns)
-    position = 2 * columns.index(owner) if owner is not None else None
-    for row in store.rows(f"SELECT {listed} FROM main.{quoted(table)}"):
-        digest = hashlib.sha256(_PACK.encode((table, row))).digest()
-        whose = table
-        if position is not None:
-            value = row[position]
-            whose = value.decode(codec, "surrogateescape") if row[position + 1] == "text" else repr(value)
-        yield whose, int.from_bytes(digest[:16], "big")
-
-
-def _bytes(column: str) -> str:
-    """Reads a text as its bytes, whether or not they are valid."""
-    name = quoted(column)
-    return f"iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"

@@ -75,11 +75,12 @@ class Store:
         self._connection = connection
         self._taken = taken
 
-    def rows(self, sql: str, bindings: Bindings = ()) -> Generator[Row, None, None]:
+    def rows(self, sql: str, bindings: Bindings = (), *, exact: bool = False) -> Generator[Row, None, None]:
         """The rows of a query, as they are read. Blobs come as bytes.
 
         Text that is not valid in the store's encoding comes with the odd bytes as ``\\xff`` escapes, never as
-        an error; a binding that no text of a store can equal (a file may name such a session) equals none.
+        an error, and if it shall be ``exact``, with the odd bytes as lone surrogates, which no valid text
+        holds; a binding that no text of a store can equal (a file may name such a session) equals none.
         Raises ``StoreUnreadable`` where a page is damaged, a cell is too long, or reading fails.
         """
         count = 0
@@ -92,7 +93,8 @@ class Store:
         except UnicodeDecodeError as error:
             if sql.lstrip()[:6].upper() == "PRAGMA":
                 raise StoreUnreadable(f"{self.path}: a name in it is not valid text") from error
-            yield from self._rows_as_bytes(sql, bindings, width=self._width(cursor, error), skip=count)
+            width, odd = self._width(cursor, error), "surrogateescape" if exact else "backslashreplace"
+            yield from self._rows_as_bytes(sql, bindings, width=width, skip=count, odd=odd)
         except apsw.Error as error:
             raise _unreadable(self.path, error) from error
         finally:
@@ -131,9 +133,10 @@ class Store:
             raise StoreUnreadable(f"{self.path}: a name in it is not valid text") from cause
 
     def _rows_as_bytes(
-        self, sql: str, bindings: Bindings, *, width: int, skip: int
+        self, sql: str, bindings: Bindings, *, width: int, skip: int, odd: str
     ) -> Generator[Row, None, None]:
-        """The rows after the first ``skip``, with each text taken as bytes and decoded here.
+        """The rows after the first ``skip``, with each text taken as bytes and decoded here; ``odd`` is what
+        Python shall do about bytes that are no text.
 
         A query that orders its rows keeps that order inside the wrapper, so ``skip`` counts the same rows.
         """
@@ -149,7 +152,7 @@ class Store:
             with closing(self._connection.cursor()) as cursor:
                 for row in cursor.execute(wrapped, bindings):
                     yield tuple(
-                        value.decode(codec, "backslashreplace") if is_text else value
+                        value.decode(codec, odd) if is_text else value
                         for is_text, value in zip(row[::2], row[1::2], strict=True)
                     )
         except apsw.Error as error:
