@@ -12,6 +12,7 @@ from tests.report import sample
 from statemend.audit import registry
 from statemend.audit.finding import Severity, Verdict
 from statemend.report import sarif
+from statemend.report.baseline import apply_baseline
 from statemend.report.model import Report, SkippedEntry, StoreEntry
 
 SCHEMA = Path(__file__).parent.parent / "data" / "sarif" / "sarif-schema-2.1.0.json"
@@ -210,3 +211,11 @@ def test_the_home_is_the_base_of_what_lies_in_it(home: str, base: dict[str, str]
     del told["description"]
     assert told == base
     assert run["artifacts"][0]["location"] == {"uri": uri, "uriBaseId": "HERMES_HOME", "index": 0}
+
+
+def test_a_baseline_is_told() -> None:
+    run = run_of(apply_baseline(sample.report(), [sample.FINDINGS[0].id]))
+    assert run["properties"]["baseline"]["hidden"] == [sample.FINDINGS[0].id]
+    notices = run["invocations"][0]["toolExecutionNotifications"]
+    assert notices[-1]["message"]["text"] == "1 known finding hidden by the baseline."
+    assert len(run["results"]) == len(sample.FINDINGS) - 1

@@ -15,7 +15,7 @@ import msgspec
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from statemend.audit.finding import Finding, Severity, Value, Verdict
-from statemend.report import charts, graph, text
+from statemend.report import baseline, charts, graph, text
 from statemend.report.gaps import gaps, lineage_known, rows_known
 from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry
 
@@ -224,6 +224,7 @@ def render(report: Report) -> str:
         rows_known=rows_known(report),
         lineage_known=lineage_known(report),
         linked=linked,
+        known=baseline.said(report.baseline),
         counts=counts(report),
         verdict_means=VERDICT_MEANS,
         titles={session.id: session.title for session in report.sessions if session.title},

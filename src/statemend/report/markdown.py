@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from statemend.audit.finding import Finding, Value
-from statemend.report import text
+from statemend.report import baseline, text
 from statemend.report.gaps import gaps, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
@@ -119,6 +119,10 @@ def _counts(report: Report) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     yield from _heading("Findings")
+    for line in baseline.said(report.baseline):
+        yield f"- {escape(line, 800)}"
+    if report.baseline is not None:
+        yield ""
     if not report.findings:
         yield "None."
     ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
@@ -296,7 +300,14 @@ def _review(report: Report) -> Iterator[str]:
 def _rules(report: Report) -> Iterator[str]:
     yield from _heading("Rules")
     rows = (
-        [rule.id, rule.slug, rule.status, f"{rule.findings:,}", escape(rule.reason)] for rule in report.rules
+        [
+            rule.id,
+            rule.slug,
+            rule.status,
+            f"{rule.findings:,}" + (f" ({rule.hidden:,} hidden)" if rule.hidden else ""),
+            escape(rule.reason),
+        ]
+        for rule in report.rules
     )
     yield from _table(["rule", "name", "result", "findings", "reason"], rows)
 

@@ -60,6 +60,8 @@ def _parts(plan: Plan, file: str | None, lines: Mapping[str, int]) -> Iterator[R
     yield Text(text.clip(f"statemend plan {plan.id} for {plan.store.path}", 300), style="dim")
     yield Text(verdict(plan), style="bold")
     yield from _listed("Steps", [_step(step) for step in plan.steps], MOST_STEPS)
+    for index in plan.work().indexes:
+        yield Text(text.clip(f"  Then the search index {index} is built anew, once.", 200))
     yield from _listed(
         "Choices",
         [_choice(choice, file, lines.get(_quoted(choice.id))) for choice in plan.choices],

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.report import rulebook, text
+from statemend.report import baseline, rulebook, text
 from statemend.report.json import dump
 from statemend.report.model import Report, RuleEntry
 from statemend.report.sarif_places import Places
@@ -70,7 +70,6 @@ def level(verdict: Verdict, severity: Severity) -> str:
 def _run(report: Report) -> dict[str, Any]:
     places = Places(report)
     indexes = {rule.id: index for index, rule in enumerate(report.rules)}
-    baseline = report.baseline
     return {
         "tool": {"driver": _driver(report)},
         "invocations": [_invocation(report, places, indexes)],
@@ -83,7 +82,7 @@ def _run(report: Report) -> dict[str, Any]:
             "verdict": report.verdict,
             "failOn": report.fail_on,
         }
-        | ({} if baseline is None else {"baseline": baseline}),
+        | ({} if report.baseline is None else {"baseline": report.baseline}),
     }
 
 
@@ -185,12 +184,8 @@ def _notifications(report: Report, places: Places, indexes: dict[str, int]) -> I
     for item in report.skipped:
         where = {"locations": [{"physicalLocation": {"artifactLocation": places.of(item.path)}}]}
         yield _notice("file-unread" if item.unread else "file-skipped", item.reason) | where
-    if report.baseline is not None:
-        hidden, gone = len(report.baseline.hidden), len(report.baseline.gone)
-        said = (
-            f"{text.count(hidden, 'known finding')} hidden by the baseline; {gone:,} of it no longer found."
-        )
-        yield _notice("baseline", said)
+    for line in baseline.said(report.baseline):
+        yield _notice("baseline", line)
 
 
 def _notice(id_: str, said: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from statemend.audit.finding import Finding, Severity
-from statemend.report import text
+from statemend.report import baseline, text
 from statemend.report.gaps import gaps
 from statemend.report.html import counts
 from statemend.report.model import SEVERITIES, Report
@@ -63,6 +63,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         left = len(report.findings) - MOST_FINDINGS
         if left > 0:
             yield Text(f"{left:,} more: use --format html or json", style="dim")
+    yield from _known(report)
     yield from _not_looked_at(report)
     yield from _next(report)
 
@@ -94,6 +95,13 @@ def _findings(report: Report) -> Table:
 def _what(finding: Finding) -> str:
     summary = text.clip(finding.summary, 200)
     return summary if finding.verdict == "fault" else f"{finding.verdict}: {summary}"
+
+
+def _known(report: Report) -> Iterator[RenderableType]:
+    lines = baseline.said(report.baseline)
+    if lines:
+        yield Text()
+        yield from (Text(line) for line in lines)
 
 
 def _not_looked_at(report: Report) -> Iterator[RenderableType]:

@@ -22,8 +22,25 @@ def sentence(
     rules: Sequence[RuleEntry],
     stores: Sequence[StoreEntry],
     skipped: Sequence[SkippedEntry] = (),
+    *,
+    hidden: int = 0,
 ) -> str:
-    """One sentence: how many faults and risks, the worst of it, and what could not be determined."""
+    """One sentence: how many faults and risks, the worst of it, what could not be determined, and how many
+    findings a baseline has ``hidden``."""
+    said = _sentence(findings, rules, stores, skipped, new="new " if hidden else "")
+    if not hidden:
+        return said
+    return f"{said.removesuffix('.')}; {text.count(hidden, 'known finding')} hidden by the baseline."
+
+
+def _sentence(
+    findings: Sequence[Finding],
+    rules: Sequence[RuleEntry],
+    stores: Sequence[StoreEntry],
+    skipped: Sequence[SkippedEntry],
+    *,
+    new: str,
+) -> str:
     unreadable = [store for store in stores if store.fault]
     if unreadable and not any(finding.verdict is not Verdict.FAULT for finding in findings):
         return f"The store cannot be read, so nothing is said about what it holds: {unreadable[0].fault}."
@@ -32,10 +49,10 @@ def sentence(
     if pressing:
         return f"{_numbers(pressing)}: {_worst(pressing)}{'; ' + doubt if doubt else ''}."
     if doubt:
-        return f"No fault found, but {doubt}, so this home cannot be called clean."
+        return f"No {new}fault found, but {doubt}, so this home cannot be called clean."
     if findings:
-        return f"No fault and no risk; {text.count(len(findings), 'smaller point')} to know of."
-    return "No fault and no risk found."
+        return f"No {new}fault and no {new}risk; {text.count(len(findings), 'smaller point')} to know of."
+    return f"No {new}fault and no {new}risk found."
 
 
 def _doubt(rules: Sequence[RuleEntry], stores: Sequence[StoreEntry], skipped: Sequence[SkippedEntry]) -> str:
