@@ -73,6 +73,23 @@ def test_as_json_the_plan_itself_is_shown(home: HomeBuilder, tmp_path: Path, sta
     assert [step.recipe for step in load(tmp_path / "shown.json").steps] == ["rebuild-session", "counters"]
 
 
+def test_a_search_index_that_many_steps_ask_for_is_built_once(tmp_path: Path, statemend: Run) -> None:
+    home = HomeBuilder(tmp_path / "home", "0.22.2")
+    for number in range(3):
+        home.chat(f"gone-{number}")
+    home.sql("DELETE FROM sessions")
+    home.sql("UPDATE messages_fts_trigram_data SET block = zeroblob(length(block)) WHERE id > 10")
+
+    out = statemend("plan", home.root, "--deep", "--sql").out
+    assert out.count("'rebuild'") == 1
+    assert out.count('INSERT INTO "main"."sessions"') == 3
+    assert "Build the search index messages_fts_trigram anew (safe)" in out
+    assert "once (steps: 4)" in out
+    assert statemend("plan", home.root, "--deep").out.count("is built anew, once") == 1
+    shown = statemend("plan", home.root, "--deep", "--format", "json").out
+    assert [step["reindex"] for step in json.loads(shown)["steps"]] == [["messages_fts_trigram"]] * 4
+
+
 def test_as_sql_the_statements_are_shown_and_those_not_chosen_as_comments(
     home: HomeBuilder, statemend: Run
 ) -> None:

@@ -23,7 +23,7 @@ from statemend.errors import Refused, StatemendError, StoreHeld, VerificationFai
 from statemend.repair import preflight
 from statemend.repair.apply import apply
 from statemend.repair.perform import perform
-from statemend.repair.plan import Kind, Operation, Plan
+from statemend.repair.plan import Plan
 from statemend.repair.run import Run, RunFolder, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
@@ -82,7 +82,7 @@ class Arena:
         ((self.first,),) = home.rows("SELECT MIN(id) FROM messages WHERE session_id = ?", BUSY)
         # This index of the newest release shows a message only while its session has a row.
         newest = home.release.at_least("0.22")
-        self.reindex = [Operation(kind=Kind.REINDEX, table="messages_fts_trigram")] if newest else []
+        self.reindex = ["messages_fts_trigram"] if newest else []
         self.number = 0
 
     def leave(self) -> None:
@@ -101,7 +101,7 @@ class Arena:
             plans.insert("sessions", "id", self.lost),
             plans.update(store, "sessions", ("id", BUSY), {"title": f"Round {number}"}),
             plans.update(store, "messages", ("id", self.first), {"token_count": number}),
-            *self.reindex,
+            reindex=self.reindex,
             sessions=[LOST, BUSY],
             finding=finding_id("ORP001", LOST),
         )

@@ -8,7 +8,7 @@ import apsw
 from tests.audit.builder import NOW, HomeBuilder
 
 from statemend.repair.cells import decode
-from statemend.repair.plan import Choice, Kind, Operation, Plan, Step, dump
+from statemend.repair.plan import Choice, Kind, Operation, Plan, Step, dump, work_of
 from statemend.repair.planner import make_plan
 
 
@@ -55,6 +55,8 @@ def carry_out(home: HomeBuilder, steps: tuple[Step, ...]) -> None:
             for step in steps:
                 for operation in step.operations:
                     _do(connection, operation)
+            for name in work_of(steps).indexes:
+                connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
     finally:
         connection.close()
 
@@ -71,9 +73,7 @@ def _do(connection: apsw.Connection, operation: Operation) -> None:
         connection.execute(f"UPDATE {operation.table} SET {sets} WHERE {where}", bindings)
         assert connection.changes() == 1
     else:
-        assert operation.kind is Kind.REINDEX
-        name = operation.table
-        connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
+        raise NotImplementedError(operation.kind)
 
 
 def text_of(plan: Plan) -> str:

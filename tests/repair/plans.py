@@ -79,7 +79,12 @@ def insert(table: str, key: str, values: Mapping[str, Any]) -> Operation:
     return Operation(kind=Kind.INSERT, table=table, key=cells({key: values[key]}), after=cells(values))
 
 
-def step(*operations: Operation, sessions: Sequence[str] = (), finding: str = "TST001-0") -> Step:
+def step(
+    *operations: Operation,
+    reindex: Sequence[str] = (),
+    sessions: Sequence[str] = (),
+    finding: str = "TST001-0",
+) -> Step:
     """One safe step."""
     return Step(
         id=f"{finding}/test/1",
@@ -89,6 +94,7 @@ def step(*operations: Operation, sessions: Sequence[str] = (), finding: str = "T
         title="Mend it",
         why="A test wants it",
         operations=operations,
+        reindex=tuple(reindex),
         sessions=tuple(sessions),
     )
 
@@ -143,11 +149,11 @@ def mixed(folder: Path, release: Path) -> tuple[Path, Path]:
     operations = [
         insert("sessions", "id", lost),
         insert("state_meta", "key", {"key": "mended", "value": "yes"}),
-        Operation(kind=Kind.REINDEX, table="messages_fts"),
     ]
     if "active" in row(store, "messages", "id", message):
         operations.insert(1, update(store, "messages", ("id", message), {"active": 0}))
-    made = plan(store, step(*operations, sessions=[session], finding=orphans(store)))
+    mend = step(*operations, reindex=["messages_fts"], sessions=[session], finding=orphans(store))
+    made = plan(store, mend)
     return store, write(made, folder / "plan.json")
 
 

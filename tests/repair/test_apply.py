@@ -17,7 +17,7 @@ from tests.repair import plans
 from statemend.errors import Refused, RolledBack, StoreHeld, UsageError, VerificationFailed
 from statemend.repair import bounds
 from statemend.repair.apply import apply
-from statemend.repair.plan import Choice, Kind, Operation, Option, Step
+from statemend.repair.plan import Choice, Option, Step
 from statemend.repair.run import Run, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
@@ -66,7 +66,7 @@ def test_apply_and_undo_on_a_store_of_each_release(
     assert run.served == tuple(step.finding for step in made.steps)
     assert run.digest_before == old
     assert run.digest_after == plans.digest(store) != old
-    for operation in (one for step in made.steps for one in step.operations if one.kind is not Kind.REINDEX):
+    for operation in made.work().operations:
         ((name, value),) = bounds.key_of(operation).items()
         row = plans.row(store, operation.table, name, value)
         assert row.items() >= bounds.values(operation.after).items()
@@ -484,7 +484,7 @@ def test_a_search_index_is_built_anew(stores: Mapping[str, Path], tmp_path: Path
         )
     else:
         plans.change(store, "INSERT INTO messages_fts(messages_fts) VALUES ('delete-all')")
-    step = plans.step(Operation(kind=Kind.REINDEX, table="messages_fts"))
+    step = plans.step(reindex=["messages_fts"])
     run = apply(plans.write(plans.plan(store, step), tmp_path / "plan.json"), now=plans.NOW)
     assert run.state is State.APPLIED
     assert plans.query(store, word) == wanted

@@ -93,8 +93,6 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "a cell that is none": (op("insert", "state_meta", key=KEY, after={"value": {"x": "1"}}), "cannot be"),
     "not a number": (op("insert", "state_meta", key=KEY, after={"value": {"real": "nan"}}), "real"),
     "half a byte": (op("insert", "state_meta", key=KEY, after={"value": {"blob": "f"}}), "hex"),
-    "another index": (op("reindex", "sessions"), "is no search index"),
-    "an index with rows": (op("reindex", "messages_fts", key={"id": 1}), "rebuilt whole"),
 }
 
 
@@ -122,6 +120,17 @@ def test_a_destructive_step_is_refused_whatever_it_does(store: Path) -> None:
     operation = op("insert", "state_meta", key=KEY)
     with pytest.raises(UsageError, match="only a cleanup"):
         apply(written(store, operation, **{"class": "destructive"}), now=plans.NOW)
+
+
+@pytest.mark.parametrize("name", ["sessions", "messages_fts_data", 'x"; DROP TABLE messages; --'])
+def test_only_a_search_index_is_built_anew(store: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="is no search index"):
+        apply(written(store, reindex=["messages_fts", name]), now=plans.NOW)
+
+
+def test_a_step_that_does_nothing_is_refused(store: Path) -> None:
+    with pytest.raises(UsageError, match="it does nothing"):
+        apply(written(store), now=plans.NOW)
 
 
 def test_an_option_that_was_not_chosen_is_held_to_the_same(store: Path) -> None:

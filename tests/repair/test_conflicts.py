@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from statemend.repair.conflicts import Claims, in_order
 from statemend.repair.plan import Choice, Kind, Operation, Option, Step, StepClass
 
@@ -62,8 +64,8 @@ def test_the_options_of_one_choice_may_set_the_same_cell() -> None:
 
 
 def test_a_search_index_may_be_rebuilt_by_several() -> None:
-    index = Operation(kind=Kind.REINDEX, table="messages_fts")
-    assert held(step("a", index), step("b", index)) is None
+    both = [msgspec.structs.replace(step(name), reindex=("messages_fts",)) for name in ("a", "b")]
+    assert held(*both) is None
 
 
 def names(*steps: Step) -> list[str]:

@@ -26,7 +26,6 @@ from tests.repair.killing import Death, Request
 from statemend.repair import bounds
 from statemend.repair.apply import apply
 from statemend.repair.perform import perform
-from statemend.repair.plan import Kind, Operation
 from statemend.repair.run import RunFolder, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
@@ -125,7 +124,6 @@ def large(folder: Path, release: Path) -> tuple[Path, Path]:
         plans.insert("state_meta", "key", {"key": f"note {number}", "value": f"{number} " * 800})
         for number in range(300)
     ]
-    notes.append(Operation(kind=Kind.REINDEX, table="messages_fts"))
     (step,) = made.steps
     whole = msgspec.structs.replace(step, operations=(*step.operations, *notes))
     return store, plans.write(plans.plan(store, whole), file)

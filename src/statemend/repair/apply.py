@@ -44,7 +44,7 @@ def apply(
     plan = bounds.read(plan_path)
     at = time.time() if now is None else now
     bundle = inspect(Path(plan.store.path))
-    if not bounds.operations(plan):
+    if not plan.selected():
         return _nothing(plan, at, "the plan has no step to carry out: choose options in it, or plan again")
     with only_run(plan.store.path):
         preflight.check_holders(bundle)

@@ -66,8 +66,8 @@ def check(plan: Plan, path: Path) -> None:
 
 
 def operations(plan: Plan) -> tuple[Operation, ...]:
-    """The operations that the plan carries out, in order."""
-    return tuple(operation for step in plan.selected() for operation in step.operations)
+    """The changes of rows that the plan carries out, in order."""
+    return plan.work().operations
 
 
 def permissions(operations: Iterable[Operation]) -> dict[str, Allowed]:
@@ -78,7 +78,7 @@ def permissions(operations: Iterable[Operation]) -> dict[str, Allowed]:
         updates = operation.after if operation.kind is Kind.UPDATE else ()
         granted[operation.table] = Allowed(
             columns=before.columns | {name.lower() for name in updates},
-            insert=before.insert or operation.kind in (Kind.INSERT, Kind.REINDEX),
+            insert=before.insert or operation.kind is Kind.INSERT,
             delete=before.delete or operation.kind is Kind.DELETE,
         )
     return granted
@@ -97,20 +97,17 @@ def values(cells: Mapping[str, Cell]) -> dict[str, SqlValue]:
 def _check_step(step: Step) -> None:
     if step.step_class is StepClass.DESTRUCTIVE:
         raise ValueError("it is destructive, and only a cleanup removes anything")
-    if not step.operations:
+    if not step.operations and not step.reindex:
         raise ValueError("it does nothing")
+    for index in step.reindex:
+        if index not in SEARCH_INDEXES:
+            raise ValueError(f"{index[:_LONGEST_NAME]!r} is no search index")
     for operation in step.operations:
         _check_operation(operation)
 
 
 def _check_operation(operation: Operation) -> None:
     table = operation.table
-    if operation.kind is Kind.REINDEX:
-        if table not in SEARCH_INDEXES:
-            raise ValueError(f"{table[:_LONGEST_NAME]!r} is no search index")
-        if operation.key or operation.before or operation.after:
-            raise ValueError("a search index is rebuilt whole, without rows")
-        return
     if table not in CATALOGUE or table in _UNTOUCHABLE:
         raise ValueError(f"a plan may not change the table {table[:_LONGEST_NAME]!r}")
     if operation.kind is Kind.DELETE and table in KEPT:

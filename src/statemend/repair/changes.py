@@ -58,9 +58,8 @@ def unplanned(store: Store, changes: Sequence[Change], operations: Sequence[Oper
     the values it lists, or a column of ``messages`` that the store's triggers derive."""
     planned: dict[tuple[str, tuple[SqlValue, ...]], list[Operation]] = {}
     for operation in operations:
-        if operation.kind is not Kind.REINDEX:
-            key = tuple(bounds.key_of(operation).get(name) for name in primary_key(store, operation.table))
-            planned.setdefault((operation.table, key), []).append(operation)
+        key = tuple(bounds.key_of(operation).get(name) for name in primary_key(store, operation.table))
+        planned.setdefault((operation.table, key), []).append(operation)
     for change in changes:
         mine = planned.get((change.table, change.key), [])
         derived = DERIVED if change.table == "messages" else frozenset()

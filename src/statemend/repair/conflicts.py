@@ -74,8 +74,7 @@ def _steps(proposals: Iterable[Step | Choice | Left]) -> Iterator[Step]:
 
 
 def _claims(step: Step) -> Iterator[_Claim]:
-    """What a step changes for itself. A search index may be rebuilt by several: the last time counts."""
+    """What a step changes for itself. A search index is built anew for all that ask for it."""
     for operation in step.operations:
-        if operation.kind is not Kind.REINDEX:
-            row = (operation.table, json.dumps(operation.key, sort_keys=True))
-            yield row, frozenset(operation.after) if operation.kind is Kind.UPDATE else None
+        row = (operation.table, json.dumps(operation.key, sort_keys=True))
+        yield row, frozenset(operation.after) if operation.kind is Kind.UPDATE else None

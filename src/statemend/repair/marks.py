@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from statemend.repair.cells import SqlValue
 from statemend.repair.model_config import NotEditableError, with_key, without
-from statemend.repair.plan import Kind, Operation
+from statemend.repair.plan import Operation
 from statemend.repair.recipe import RecipeContext, row_of, update_of
 from statemend.store.connection import Store
 
@@ -59,16 +59,16 @@ def update_session(context: RecipeContext, session_id: str, after: Mapping[str, 
         raise CannotChangeError(f"no row can be named by the id {session_id!a}") from error
 
 
-def index_after(context: RecipeContext, sessions: Iterable[str]) -> tuple[Operation, ...]:
-    """The rebuild that must follow when delegate marks of ``sessions`` change; nothing where the index
-    does not depend on them. Raises ``CannotChangeError`` while Hermes itself is rebuilding it: ours
+def index_after(context: RecipeContext, sessions: Iterable[str]) -> tuple[str, ...]:
+    """The index that must be built anew when delegate marks of ``sessions`` change; nothing where it does
+    not depend on them. Raises ``CannotChangeError`` while Hermes itself is rebuilding it: ours
     would add rows that its own then adds again."""
     store = context.store
     if not store.value(_VIEW_ASKS_FOR_THE_MARK) or not any(_indexed(store, each) for each in sessions):
         return ()
     if store.table_exists("state_meta") and store.value(_REBUILD_UNDER_WAY):
         raise CannotChangeError("Hermes is still rebuilding the search index; let it finish first")
-    return (Operation(kind=Kind.REINDEX, table=SUBSTRING_INDEX),)
+    return (SUBSTRING_INDEX,)
 
 
 def _indexed(store: Store, session_id: str) -> bool:

@@ -8,6 +8,7 @@ every candidate, and nothing of it happens until the operator writes the id of a
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -29,12 +30,11 @@ class StepClass(StrEnum):
 
 
 class Kind(StrEnum):
-    """What an operation does. ``reindex`` rebuilds a search index, ``table`` being its name."""
+    """What an operation does to its row."""
 
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
-    REINDEX = "reindex"
 
 
 class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -67,8 +67,10 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One recipe's answer to one finding: all of its operations happen, or none. ``sessions`` are those whose
-    rows it changes; every other session stays as it is. ``finding`` is gone afterwards."""
+    """One recipe's answer to one finding: all of its operations happen, or none. ``reindex`` names the search
+    indexes that fit the messages only when they are built anew; that happens once, however many steps name
+    them. ``sessions`` are those whose rows the step changes; every other session stays as it is. ``finding``
+    is gone afterwards."""
 
     id: str
     recipe: str
@@ -77,6 +79,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     title: str
     why: str
     operations: tuple[Operation, ...]
+    reindex: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
 
@@ -127,6 +130,32 @@ class StoreIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     instance: str | None = None
 
 
+class Work(msgspec.Struct, frozen=True):
+    """What steps do, in the order in which it happens: the ``rows`` of every table but messages, then each of
+    ``indexes`` built anew, once, then rows of ``messages``, whose triggers need search indexes that fit."""
+
+    rows: tuple[Operation, ...]
+    indexes: tuple[str, ...]
+    messages: tuple[Operation, ...]
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Every change of a row, in order."""
+        return (*self.rows, *self.messages)
+
+
+def work_of(steps: Iterable[Step]) -> Work:
+    """The work of several steps together."""
+    rows: list[Operation] = []
+    messages: list[Operation] = []
+    indexes: dict[str, None] = {}
+    for step in steps:
+        for operation in step.operations:
+            (messages if operation.table == "messages" else rows).append(operation)
+        indexes.update(dict.fromkeys(step.reindex))
+    return Work(tuple(rows), tuple(indexes), tuple(messages))
+
+
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole plan. ``exports`` are the folders that were looked at beside the home, and ``deep`` is whether
     the whole file was checked, search indexes included: every later look at the store looks the same way."""
@@ -151,6 +180,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             if choice.chosen is not None:
                 chosen += next(option.steps for option in choice.options if option.id == choice.chosen)
         return (*self.steps, *chosen)
+
+    def work(self) -> Work:
+        """What carrying the plan out does."""
+        return work_of(self.selected())
 
     @property
     def digest(self) -> str:

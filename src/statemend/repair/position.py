@@ -44,8 +44,6 @@ def of_operations(store: Store, operations: Sequence[Operation]) -> Position:
     plan sets holds what it sets."""
     found = set()
     for operation in operations:
-        if operation.kind is Kind.REINDEX:
-            continue
         key = bounds.key_of(operation)
         if digest_of(store, operation.table, key) == operation.before_digest:
             found.add(Position.OLD)

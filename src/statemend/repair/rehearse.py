@@ -58,7 +58,7 @@ def rehearse_plan(
         (private / "home").mkdir()
         store = copy_store(bundle, private / "home")
         before = rescan.look(plan, store=store, now=now, progress=progress)
-        if not bounds.operations(plan):
+        if not plan.selected():
             return _rehearsal(plan, ()), before
         folder = RunFolder.create(private / "run", plan)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from statemend.repair.digests import quoted
+from statemend.repair.statements import rebuilding
 from statemend.store.connection import Store
 from statemend.store.permissions import Allowed
 from statemend.store.writing import RepairConnection
@@ -28,7 +29,7 @@ def rebuild(connection: RepairConnection, index: str) -> None:
     """
     name = quoted(index)
     with connection.allowing({index: Allowed(insert=True, delete=True)}):
-        connection.execute(f"INSERT INTO main.{name}({name}) VALUES ('rebuild')")
+        connection.execute(rebuilding(index))
         if not keeps_text(connection.store, index):
             return
         connection.execute(f"DELETE FROM main.{name} WHERE rowid NOT IN (SELECT id FROM main.messages)")

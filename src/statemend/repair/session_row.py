@@ -101,9 +101,11 @@ _PROMPT = "SELECT 1 FROM system_prompts WHERE hash = ?"
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
-    """The operations that make a session row, and where each of its values comes from."""
+    """The operations that make a session row, the search indexes that must follow, and where each value of
+    the row comes from."""
 
     operations: tuple[Operation, ...]
+    reindex: tuple[str, ...]
     sources: tuple[Source, ...]
     parent: str | None
     title: str | None
@@ -155,11 +157,11 @@ class SessionRow:
         self._activity()
         self._mark_it()
         self._keep_it()
-        index = index_with_row(
-            self._context, self._id, self._values["source"], self._values.get("model_config")
-        )
         return Rebuilt(
-            operations=(*self._before, insert_of(self._store, "sessions", self._values), *index),
+            operations=(*self._before, insert_of(self._store, "sessions", self._values)),
+            reindex=index_with_row(
+                self._context, self._id, self._values["source"], self._values.get("model_config")
+            ),
             sources=tuple(self._sources.values()),
             parent=_text(self._values.get("parent_session_id")),
             title=_text(self._values.get("title")),

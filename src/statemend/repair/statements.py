@@ -3,36 +3,40 @@ names in its condition what the row was before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from statemend.repair.cells import SqlValue, decode
-from statemend.repair.plan import Kind, Operation, Step
+from statemend.repair.plan import Kind, Operation, Step, work_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement. It changes exactly ``changes`` rows, or the plan does not fit the store; ``None`` where
-    rows of a search index are counted, which says nothing."""
+    """One statement. It changes exactly one row, or the plan does not fit the store."""
 
     sql: str
     bindings: tuple[SqlValue, ...]
-    changes: int | None = 1
 
 
 def build(operation: Operation) -> Statement:
     """The statement of one operation, with ``?`` for every value. Raises ``ValueError`` for an operation that
     names no row or sets nothing."""
     expression, values = _expression(operation)
-    return Statement(
-        sql=expression.sql(dialect="sqlite"),
-        bindings=tuple(map(_bound, values)),
-        changes=None if operation.kind is Kind.REINDEX else 1,
-    )
+    return Statement(sql=expression.sql(dialect="sqlite"), bindings=tuple(map(_bound, values)))
+
+
+def rebuilding(index: str) -> str:
+    """The statement that builds a search index anew."""
+    from sqlglot import exp
+
+    table = exp.Table(this=_name(index), db=_name("main"))
+    command = exp.Schema(this=table, expressions=[_name(index)])
+    return exp.Insert(this=command, expression=_row([exp.Literal.string("rebuild")])).sql(dialect="sqlite")
 
 
 def printable(operation: Operation) -> str:
@@ -41,13 +45,24 @@ def printable(operation: Operation) -> str:
     return expression.sql(dialect="sqlite") + ";"
 
 
-def script(steps: Iterable[Step]) -> str:
-    """The statements of steps, in their order, each step under a comment that says whose it is."""
-    lines = []
-    for step in steps:
-        lines.append(f"-- {_one_line(step.finding)}: {_one_line(step.title)} ({step.step_class.value})")
-        lines += [printable(operation) for operation in step.operations]
+def script(steps: Sequence[Step]) -> str:
+    """The statements of steps, in the order in which they happen, under comments that say whose they are."""
+    work = work_of(steps)
+    owner = {id(operation): step for step in steps for operation in step.operations}
+    lines: list[str] = []
+    for step, operations in groupby(work.rows, lambda operation: owner[id(operation)]):
+        lines += [_heading(step), *map(printable, operations)]
+    for index in work.indexes:
+        lines += [_heading(step) for step in steps if not step.operations and index in step.reindex]
+        asked = sum(index in step.reindex for step in steps)
+        lines += [f"-- the search index {_one_line(index)}, once (steps: {asked:,})", f"{rebuilding(index)};"]
+    for step, operations in groupby(work.messages, lambda operation: owner[id(operation)]):
+        lines += [_heading(step), *map(printable, operations)]
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def _heading(step: Step) -> str:
+    return f"-- {_one_line(step.finding)}: {_one_line(step.title)} ({step.step_class.value})"
 
 
 def _expression(operation: Operation, *, literal: bool = False) -> tuple[exp.Expr, list[SqlValue]]:
@@ -64,9 +79,6 @@ def _expression(operation: Operation, *, literal: bool = False) -> tuple[exp.Exp
         return exp.Placeholder()
 
     table = exp.Table(this=_name(operation.table), db=_name("main"))
-    if operation.kind is Kind.REINDEX:
-        index = exp.Schema(this=table, expressions=[_name(operation.table)])
-        return exp.Insert(this=index, expression=_row([cell("rebuild")])), values
     after = {name: decode(value) for name, value in operation.after.items()}
     key = {name: decode(value) for name, value in operation.key.items()}
     before = {name: decode(value) for name, value in operation.before.items()}

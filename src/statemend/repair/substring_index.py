@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from statemend.audit.structure import TEXT_WITH_NUL
 from statemend.repair.marks import SUBSTRING_INDEX, CannotChangeError, index_after
-from statemend.repair.plan import Operation
 from statemend.repair.recipe import RecipeContext
 from statemend.store.content import parse_json
 
@@ -28,14 +27,14 @@ _INDEXED = f"""
 
 def index_with_row(
     context: RecipeContext, session_id: str, source: object, model_config: object
-) -> tuple[Operation, ...]:
-    """What must be done to the index when that session gets a row; nothing where no index depends on it.
+) -> tuple[str, ...]:
+    """The index, where it must be built anew when that session gets a row; nothing where none depends on it.
 
     Raises ``CannotChangeError`` while the index can be neither rebuilt nor left as it is.
     """
-    operations = index_after(context, [session_id])
-    if not operations or not context.once("text with NUL", lambda: context.store.value(TEXT_WITH_NUL)):
-        return operations
+    dependent = index_after(context, [session_id])
+    if not dependent or not context.once("text with NUL", lambda: context.store.value(TEXT_WITH_NUL)):
+        return dependent
     config = parse_json(model_config, None)
     delegated = isinstance(config, dict) and config.get(_DELEGATE) is not None
     shown = 0 if source in _MACHINES or delegated else context.store.value(_IN_VIEW, (session_id,))

@@ -64,8 +64,6 @@ def check_fresh(connection: RepairConnection, plan: Plan, *, now: float, data_ve
 def check_rows(connection: RepairConnection, operations: Sequence[Operation]) -> None:
     """Raise ``Refused`` unless every row is what its operation says it was."""
     for operation in operations:
-        if operation.kind is Kind.REINDEX:
-            continue
         store, key = connection.store, bounds.key_of(operation)
         if set(key) != set(digests.primary_key(store, operation.table)):
             raise Refused(f"{connection.path}: the plan names no single row of {operation.table}: {key!r}")
@@ -86,10 +84,15 @@ def carry_out(
     reference broke that was not broken, and those that the plan sets hold; no id can be given twice; the
     search indexes are no worse; nothing that the file keeps besides was set. Raises ``RolledBack`` otherwise.
     """
-    operations = bounds.operations(plan)
+    work = plan.work()
+    operations = work.operations
     connection.allow(bounds.permissions(operations))
     with connection.recording() as session:
-        for operation in rebuilding_once(operations):
+        for operation in work.rows:
+            _carry_out(connection, operation)
+        for index in work.indexes:
+            search.rebuild(connection, index)
+        for operation in work.messages:
             _carry_out(connection, operation)
         changeset = session.changeset()
     connection.allow({})
@@ -106,8 +109,7 @@ def carry_out(
             f"{store.path}: {_first(sessions - promised)} changed, and no step names that session"
         )
     _check_untouched(connection, before, sessions, {change.table for change in changed})
-    reindexed = tuple(dict.fromkeys(op.table for op in operations if op.kind is Kind.REINDEX))
-    check_kept(connection, before, rebuilt=reindexed)
+    check_kept(connection, before, rebuilt=work.indexes)
     _check_references(connection, before, operations)
     return Outcome(
         changeset,
@@ -121,7 +123,7 @@ def carry_out(
             broken=tuple(sorted(_each(before.broken), key=repr)),
             search=before.search,
             settings=before.settings,
-            reindexed=reindexed,
+            reindexed=work.indexes,
         ),
     )
 
@@ -148,29 +150,7 @@ def check_kept(connection: RepairConnection, before: Before, *, rebuilt: Sequenc
             raise RolledBack(f"{store.path}: the search index {index} no longer fits the messages ({health})")
 
 
-def rebuilding_once(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """The operations without each rebuild of a search index that another one makes up for.
-
-    A thousand steps may each ask for one, and one is enough after the last of them. But where a message
-    changes in between, its triggers may need the index that the earlier rebuild mended.
-    """
-    kept: list[Operation] = []
-    rebuilt: set[str] = set()
-    for operation in reversed(operations):
-        if operation.kind is Kind.REINDEX:
-            if operation.table in rebuilt:
-                continue
-            rebuilt.add(operation.table)
-        elif operation.table == "messages":
-            rebuilt.clear()
-        kept.append(operation)
-    return tuple(reversed(kept))
-
-
 def _carry_out(connection: RepairConnection, operation: Operation) -> None:
-    if operation.kind is Kind.REINDEX:
-        search.rebuild(connection, operation.table)
-        return
     statement = build(operation)
     quiet = operation.kind is Kind.UPDATE and operation.table == "messages"
     if quiet and search.only_searched(connection.store):
@@ -178,7 +158,7 @@ def _carry_out(connection: RepairConnection, operation: Operation) -> None:
             count = connection.execute(statement.sql, statement.bindings)
     else:
         count = connection.execute(statement.sql, statement.bindings)
-    if count != statement.changes:
+    if count != 1:
         raise RolledBack(
             f"{connection.path}: {operation.kind.value} of {operation.table} "
             f"{_shown(bounds.key_of(operation))} changed {count} rows instead of one"

@@ -9,7 +9,7 @@ from tests.repair.planning import carry_out
 
 from statemend.errors import VerificationFailed
 from statemend.repair.apply import apply
-from statemend.repair.plan import Kind, Plan, dump
+from statemend.repair.plan import Plan, dump
 from statemend.repair.planner import draft
 from statemend.repair.rehearse import rehearse
 from statemend.repair.run import State
@@ -37,7 +37,7 @@ def test_a_damaged_search_index_is_built_anew(build: Build, version: str, index:
     plan = deep_plan(home)
 
     assert plan.deep
-    assert [(op.kind, op.table) for step in plan.steps for op in step.operations] == [(Kind.REINDEX, index)]
+    assert [(step.operations, step.reindex) for step in plan.steps] == [((), (index,))]
     carry_out(home, plan.steps)
     again = deep_plan(home)
     assert (again.steps, again.left) == ((), ())

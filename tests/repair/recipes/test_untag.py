@@ -10,7 +10,7 @@ from tests.audit.builder import START, HomeBuilder
 from tests.repair.lineage import END, chains, child, choices, config, ended, left, mend, tips
 from tests.repair.planning import only_choice, only_step, option_steps, plan_of, text_of, values
 
-from statemend.repair.plan import Kind, StepClass
+from statemend.repair.plan import StepClass
 from statemend.store.connection import open_for_audit
 from statemend.store.lineage import Graph
 from statemend.store.schema import Era
@@ -46,8 +46,7 @@ def test_a_conversation_loses_the_mark_unasked(build: Build, version: str) -> No
     assert (step.recipe, step.step_class, step.sessions) == ("untag", StepClass.SAFE, ("chat",))
     assert values(step.operations[0]) == {"model_config": None}
     assert step.operations[0].before == {"model_config": ORPHANED}
-    reindexed = [one.table for one in step.operations if one.kind is Kind.REINDEX]
-    assert reindexed == (["messages_fts_trigram"] if version == "0.22.2" else [])
+    assert step.reindex == (("messages_fts_trigram",) if version == "0.22.2" else ())
     mend(home, (step,))
     assert config(home, "chat") is None
     again = plan_of(home)

@@ -105,8 +105,6 @@ def _options(context: RecipeContext, finding: Finding, point: str) -> Iterator[O
     target = (finding.rule, finding.subject.session or "")
     ways = _settle(context, point, {}, (), before, target)
     for number, (marks, decisions) in enumerate(ways, 1):
-        operations = [remark(context, session_id, marks[session_id]) for session_id in marks]
-        operations += index_after(context, [run for one in decisions for run in one.runs])
         title = "; ".join(one.title for one in decisions)
         step = Step(
             id=step_id(RECIPE.name, finding, number),
@@ -115,7 +113,8 @@ def _options(context: RecipeContext, finding: Finding, point: str) -> Iterator[O
             step_class=StepClass.CHOICE,
             title=title,
             why=f"Several sessions could be taken for the continuation of {point}; the others get a mark.",
-            operations=tuple(operations),
+            operations=tuple(remark(context, session_id, marks[session_id]) for session_id in marks),
+            reindex=index_after(context, [run for one in decisions for run in one.runs]),
             sessions=tuple(marks),
             sources=(Source(column="model_config", origin="decided by the operator"),),
         )

@@ -89,6 +89,7 @@ def _step(context: RecipeContext, finding: Finding, session_id: str, step_class:
         title=f"Rebuild the row of session {session_id}",
         why=f"{finding.summary} Without the row nothing shows them, and every append to the session fails.",
         operations=rebuilt.operations,
+        reindex=rebuilt.reindex,
         sessions=(session_id,),
         sources=rebuilt.sources,
     )

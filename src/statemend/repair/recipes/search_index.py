@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from statemend.audit.finding import Finding
 from statemend.audit.structure import TEXT_WITH_NUL, Part
-from statemend.repair.plan import Kind, Operation, Source, Step, StepClass
+from statemend.repair.plan import Source, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, step_id
 
 #: The indexes whose tokenizers are part of SQLite.
@@ -40,7 +40,8 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         step_class=StepClass.SAFE,
         title=f"Build the search index {name} anew",
         why="Its pages are damaged; everything in it comes from the messages, which are sound.",
-        operations=(Operation(kind=Kind.REINDEX, table=str(name)),),
+        operations=(),
+        reindex=(str(name),),
         sources=(Source(column=str(name), origin="the messages"),),
     )
 

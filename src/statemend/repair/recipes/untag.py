@@ -98,7 +98,8 @@ def _step(context: RecipeContext, finding: Finding, session: str, marks: Marks, 
         step_class=kind,
         title=f"Take the subagent mark off {session}" + (" and mark it as a branch" if branch else ""),
         why=finding.summary,
-        operations=(*operations, *index_after(context, [session])),
+        operations=tuple(operations),
+        reindex=index_after(context, [session]),
         sessions=tuple(marks),
         sources=(
             Source(
