@@ -51,6 +51,7 @@ class Family(StrEnum):
     EXPORTS = "exports"
     ORPHANS = "orphans"
     LINEAGE = "lineage"
+    MESSAGES = "messages"
     COUNTERS = "counters"
 
 

@@ -1,0 +1,1 @@
+"""Cells of single messages that no release would write."""
