@@ -36,8 +36,16 @@ def without_absent(report: Report) -> dict[str, Any]:
 def dump(value: Any) -> str:
     """Any value of structs and plain types as the JSON that statemend prints. What a terminal would obey
     instead of show is spelled out (``\\u202e``); a reader of JSON gets the character itself."""
-    encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
-    return _NOT_ASCII.sub(_spelled_out, msgspec.json.format(encoded, indent=2).decode()) + "\n"
+    return _NOT_ASCII.sub(_spelled_out, msgspec.json.format(_encoded(value), indent=2).decode()) + "\n"
+
+
+def line(value: Any) -> str:
+    """The same as ``dump`` on one line."""
+    return _NOT_ASCII.sub(_spelled_out, _encoded(value).decode()) + "\n"
+
+
+def _encoded(value: Any) -> bytes:
+    return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
 
 
 def _spelled_out(match: re.Match[str]) -> str:

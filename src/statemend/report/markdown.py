@@ -112,7 +112,7 @@ def _counts(report: Report) -> Iterator[str]:
         [severity.value, *(f"{number:,}" for number in row.values()), f"{sum(row.values()):,}"]
         for severity, row in counts(report).items()
     )
-    yield from _table(
+    yield from table(
         ["severity", *(verdict.value for verdict in VERDICTS), "all"], rows, numbers=len(VERDICTS) + 1
     )
 
@@ -204,7 +204,7 @@ def _timeline(report: Report) -> Iterator[str]:
         ]
         for event in report.timeline[:MOST_ROWS]
     )
-    yield from _table(["when", "what", "session", "told by"], rows)
+    yield from table(["when", "what", "session", "told by"], rows)
     yield from _more(len(report.timeline), MOST_ROWS, "events")
 
 
@@ -240,7 +240,7 @@ def _family(family: Family) -> Iterator[str]:
                 "" if node.messages is None else f"{node.messages:,}",
             ]
         )
-    yield from _table(["session", "parent", "link", "end", "messages"], rows, numbers=1)
+    yield from table(["session", "parent", "link", "end", "messages"], rows, numbers=1)
 
 
 def _sessions(report: Report) -> Iterator[str]:
@@ -263,7 +263,7 @@ def _sessions(report: Report) -> Iterator[str]:
         ]
         for session in report.sessions[:MOST_ROWS]
     )
-    yield from _table(["session", "title", "live", "archived", "rewound", "in a file"], rows, numbers=4)
+    yield from table(["session", "title", "live", "archived", "rewound", "in a file"], rows, numbers=4)
     yield from _more(len(report.sessions), MOST_ROWS, "sessions")
 
 
@@ -281,7 +281,7 @@ def _files(report: Report) -> Iterator[str]:
         ]
         for artifact in report.artifacts[:MOST_ROWS]
     )
-    yield from _table(["file", "kind", "size", "SHA-256"], rows)
+    yield from table(["file", "kind", "size", "SHA-256"], rows)
     yield from _more(len(report.artifacts), MOST_ROWS, "files")
 
 
@@ -309,14 +309,14 @@ def _rules(report: Report) -> Iterator[str]:
         ]
         for rule in report.rules
     )
-    yield from _table(["rule", "name", "result", "findings", "reason"], rows)
+    yield from table(["rule", "name", "result", "findings", "reason"], rows)
 
 
 def _heading(title: str, level: int = 2) -> tuple[str, str, str]:
     return "", f"{'#' * level} {title}", ""
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Iterator[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Iterator[str]:
     """A table whose last ``numbers`` columns are aligned to the right."""
     yield f"| {' | '.join(head)} |"
     words = len(head) - numbers
