@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from statemend.errors import StoreUnreadable
 from statemend.repair import bounds
 from statemend.repair.digests import digest_of, row_of
 from statemend.repair.plan import Kind, Operation
-from statemend.repair.record import TouchedRow, key_values
+from statemend.repair.record import TouchedRow, UndoRecord, key_values
 from statemend.store.connection import Store
 
 
@@ -18,7 +19,7 @@ class Position(StrEnum):
     OLD = "old"  # all as before
     NEW = "new"  # all as after
     OTHER = "other"  # some are neither, or some are the one and some the other
-    UNKNOWN = "unknown"  # no row tells: only a search index was built anew
+    UNKNOWN = "unknown"  # nothing tells: no row was changed
 
 
 def of_rows(store: Store, rows: Sequence[TouchedRow]) -> Position:
@@ -30,6 +31,23 @@ def of_rows(store: Store, rows: Sequence[TouchedRow]) -> Position:
             continue
         found.add(Position.NEW if now == row.after else Position.OLD if now == row.before else Position.OTHER)
     return _one(found)
+
+
+def of_indexes(store: Store, undo: UndoRecord) -> Position:
+    """The side that the search indexes are on which a run built anew, where that can be told: only one that
+    was damaged before differs afterwards. ``OLD`` as soon as one of these is damaged."""
+    damaged = [index for index in undo.reindexed if undo.search.get(index, "ok") != "ok"]
+    if not damaged:
+        return Position.UNKNOWN
+    return Position.NEW if all(_is_sound(store, index) for index in damaged) else Position.OLD
+
+
+def _is_sound(store: Store, index: str) -> bool:
+    name = index.replace("'", "''")
+    try:
+        return list(store.rows(f"PRAGMA main.integrity_check('{name}')")) == [("ok",)]
+    except StoreUnreadable:
+        return False
 
 
 def any_new(store: Store, rows: Sequence[TouchedRow]) -> bool:

@@ -20,14 +20,19 @@ from statemend.store.identity import store_digest
 
 #: The plan in the folder of a cleanup, which is a run too.
 CLEANUP = "cleanup.json"
+_ONLY_JOURNAL = (
+    "no row changed, and the search indexes were sound before: this is what the journal says, for nothing in "
+    "the store tells; no message depends on it"
+)
 _CAME_TO_COMMIT = frozenset({"committed", "undo begun", "undone"})
 
 
 def verify(run_dir: Path, *, now: float | None = None, progress: Progress | None = None) -> Run:
     """Tell what became of the run in ``run_dir``.
 
-    The rows of the store decide; the journal only tells a change that was taken back from one that never was
-    committed. A change that is there is audited again. Nothing is written.
+    The store decides: its rows, and where none changed its search indexes. The journal only tells a change
+    that was taken back from one that never was committed, and what nothing in the store tells. A change that
+    is there is audited again. Nothing is written.
 
     Raises ``UsageError`` where there is no run, ``StoreHeld`` when the store is in use, ``Undetermined`` when
     it or the undo record cannot be read.
@@ -58,8 +63,13 @@ def status(folder: RunFolder, plan: Plan) -> Run:
         served=tuple(sorted(rescan.served_by(plan))),
         started_at=_began(folder),
     )
-    state = _state(folder, plan, saved)
-    return msgspec.structs.replace(known, state=state, advice=advice(state, folder, plan))
+    state, notes = _state(folder, plan, saved)
+    return msgspec.structs.replace(
+        known,
+        state=state,
+        advice=advice(state, folder, plan),
+        notes=(*known.notes, *(note for note in notes if note not in known.notes)),
+    )
 
 
 def finish(folder: RunFolder, plan: Plan, run: Run, now: float, progress: Progress | None = None) -> Run:
@@ -83,12 +93,13 @@ def advice(state: State, folder: RunFolder, plan: Plan) -> str:
         State.APPLIED: f"nothing; `statemend undo {place}` takes it back",
         State.FAILED: f"`statemend undo {place}` takes it back",
         State.UNDONE: f"the store is as it was before the run; {again} carries the plan out again",
-        State.CHANGED: "rows of the run were changed since, so it cannot be undone: plan anew; the store as "
+        State.CHANGED: "what the run made was changed since, so it cannot be undone: plan anew; the store as "
         f"it was is {folder.snapshot}",
     }[state]
 
 
-def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> State:
+def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> tuple[State, tuple[str, ...]]:
+    """The state of a run, and what is not certain about it."""
     steps = {entry.step for entry in journal.read(folder.journal)}
     if not folder.undo.exists():
         with open_for_audit(Path(plan.store.path)) as store:
@@ -98,17 +109,37 @@ def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> State:
                 f"{folder.path}: the store is as the plan makes it, and this run did not do it: it has no "
                 "undo record"
             )
-        return State.BEFORE_COMMIT if "fence entered" in steps else State.NOT_APPLIED
+        return (State.BEFORE_COMMIT if "fence entered" in steps else State.NOT_APPLIED), ()
     undo, _ = record.load(folder.undo, folder.changeset)
     with open_for_audit(Path(plan.store.path)) as store:
         where = position.of_rows(store, undo.rows)
+        if where is Position.UNKNOWN:
+            return _without_rows(position.of_indexes(store, undo), steps, saved)
         committed = bool(steps & _CAME_TO_COMMIT) or position.any_new(store, undo.rows)
-    if where is Position.UNKNOWN:
-        where = Position.NEW if "committed" in steps and "undone" not in steps else Position.OLD
     if where is Position.OLD:
-        return State.UNDONE if committed else State.BEFORE_COMMIT
+        return (State.UNDONE if committed else State.BEFORE_COMMIT), ()
     if where is Position.OTHER:
-        return State.CHANGED if committed else State.BEFORE_COMMIT
+        return (State.CHANGED if committed else State.BEFORE_COMMIT), ()
+    return _judgement(saved), ()
+
+
+def _without_rows(indexes: Position, steps: set[str], saved: Run | None) -> tuple[State, tuple[str, ...]]:
+    """The state of a run that only built search indexes anew. One that was damaged before and is sound now
+    was built; whether one that was sound was built too, nothing in the store tells."""
+    committed = "committed" in steps
+    notes = (_ONLY_JOURNAL,) if indexes is Position.UNKNOWN else ()
+    if "undone" in steps:
+        return State.UNDONE, ()
+    if indexes is Position.NEW or (indexes is Position.UNKNOWN and committed):
+        return _judgement(saved), notes
+    if not committed:
+        return State.BEFORE_COMMIT, notes
+    judged = _judgement(saved)
+    return (State.CHANGED if judged is State.APPLIED else judged), ()
+
+
+def _judgement(saved: Run | None) -> State:
+    """How a run that is in the store was judged, if it was."""
     if saved is not None and saved.state in (State.APPLIED, State.FAILED):
         return saved.state
     return State.AFTER_COMMIT

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.audit.builder import NOW, HomeBuilder
 from tests.repair.planning import carry_out
@@ -72,6 +73,61 @@ def test_an_index_that_is_damaged_again_after_the_commit_is_no_success(build: Bu
     with pytest.raises(VerificationFailed, match=r"STO003-[0-9a-f]+ is still there"):
         apply(file, run_dir=tmp_path / "run", now=NOW, steps=harm)
     assert verify(tmp_path / "run", now=NOW).state is State.FAILED
+
+
+def rebuilt(build: Build, tmp_path: Path, *, harm: bool = True) -> tuple[HomeBuilder, Path, Path]:
+    """A home, the plan that builds its index anew, and the folder of the run that did."""
+    home, file, run = build("0.22.2"), tmp_path / "plan.json", tmp_path / "run"
+    home.chat("a", 6)
+    damaged(home)
+    made = deep_plan(home)
+    if not harm:
+        home.sql("INSERT INTO messages_fts(messages_fts) VALUES ('rebuild')")
+        made = msgspec.structs.replace(made, deep=False)
+    file.write_bytes(dump(made))
+    assert apply(file, run_dir=run, now=NOW).state is State.APPLIED
+    return home, file, run
+
+
+def forgotten(run: Path) -> None:
+    """Neither the journal nor the run says any more that it was committed."""
+    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    kept = lines[: next(number for number, line in enumerate(lines) if b'"committed"' in line)]
+    (run / "journal.jsonl").write_bytes(b"".join(kept))
+    (run / "run.json").unlink()
+
+
+def test_the_index_itself_tells_that_it_was_built(build: Build, tmp_path: Path) -> None:
+    home, file, run = rebuilt(build, tmp_path)
+    forgotten(run)
+    assert verify(run, now=NOW).state is State.AFTER_COMMIT
+    assert apply(file, run_dir=run, now=NOW).state is State.APPLIED
+    (run / "run.json").unlink()
+    damaged(home)
+    assert verify(run, now=NOW).state is State.BEFORE_COMMIT
+
+
+def test_an_index_that_is_damaged_again_later_is_told_and_built_again(build: Build, tmp_path: Path) -> None:
+    home, file, run = rebuilt(build, tmp_path)
+    assert verify(run, now=NOW).state is State.APPLIED
+    damaged(home)
+
+    told = verify(run, now=NOW)
+    assert (told.state, "plan anew" in told.advice) == (State.CHANGED, True)
+
+    assert apply(file, run_dir=tmp_path / "second", now=NOW).state is State.APPLIED
+    assert deep_plan(home).steps == ()
+
+
+def test_where_only_the_journal_can_tell_that_is_said(build: Build, tmp_path: Path) -> None:
+    _, _, run = rebuilt(build, tmp_path, harm=False)
+    told = verify(run, now=NOW)
+    assert told.state is State.APPLIED
+    assert any("nothing in the store tells" in note for note in told.notes)
+    forgotten(run)
+    told = verify(run, now=NOW)
+    assert told.state is State.BEFORE_COMMIT
+    assert any("nothing in the store tells" in note for note in told.notes)
 
 
 def test_a_plan_that_builds_another_index_than_the_damaged_one_does_not_pass_its_rehearsal(
