@@ -17,6 +17,7 @@ from statemend.cli import (
     explain,
     export,
     plan,
+    playbook,
     rehearse,
     rules,
     scan,
@@ -59,7 +60,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for verb in (scan, show, explain, rules, plan, rehearse, apply, verify, undo, export, cleanup, demo):
+VERBS = (
+    scan,
+    show,
+    explain,
+    rules,
+    plan,
+    rehearse,
+    apply,
+    verify,
+    undo,
+    export,
+    cleanup,
+    playbook,
+    demo,
+)
+for verb in VERBS:
     verb.register(app)
 
 

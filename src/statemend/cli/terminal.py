@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from statemend.cli.output import emit
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.status import Status
 
 _PLAIN_WIDTH = 100
 
@@ -42,9 +43,30 @@ def plain(content: RenderableType) -> str:
     return "".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines())
 
 
+class Progress:
+    """Shows in one line what is being done."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def __call__(self, text: str) -> None:
+        from rich.text import Text
+
+        self._status.update(Text(text))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a question."""
+        self._status.stop()
+        try:
+            yield
+        finally:
+            self._status.start()
+
+
 @contextmanager
-def progress() -> Iterator[Callable[[str], None] | None]:
-    """A function that shows what is being done, or ``None`` when standard error is no terminal."""
+def progress() -> Iterator[Progress | None]:
+    """What shows the progress, or ``None`` when standard error is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -52,4 +74,4 @@ def progress() -> Iterator[Callable[[str], None] | None]:
     from rich.text import Text
 
     with Console(stderr=True).status(Text("reading"), spinner="line") as status:
-        yield lambda text: status.update(Text(text))
+        yield Progress(status)

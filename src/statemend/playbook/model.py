@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Meta
 
 SCHEMA: Final = "statemend/playbook/v1"
+#: The template of the home where a playbook has none.
+HOME: Final = "{{ home }}"
 
 Identifier = Annotated[
     str,
@@ -258,6 +260,6 @@ class Playbook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     name: Identifier
     title: Line
     purpose: Prose
-    home: str = "{{ home }}"
+    home: str = HOME
     inputs: dict[Identifier, Input] = {}
     steps: Annotated[tuple[Step, ...], Meta(min_length=1, max_length=100)]

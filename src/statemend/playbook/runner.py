@@ -1,0 +1,284 @@
+"""Runs a playbook on a home, once, so that a run that broke off goes on where it was.
+
+A step is finished when its result is on the disk; it is not repeated then, and its files are held against
+their digests. One that broke off is run again in a new folder. What the step itself does is safe to do again:
+a repair that was committed is found and completed, an export is proved anew, a cleanup is continued.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from statemend.errors import Refused, StatemendError, Undetermined
+from statemend.evidence.inventory import find_home
+from statemend.playbook import check, variables
+from statemend.playbook.env import Env, NoAnswer, Operator, Outcome, Progress, failed
+from statemend.playbook.folder import PlaybookFolder, base_of, default_folder, known_runs
+from statemend.playbook.model import HOME, Answer, Playbook, Step
+from statemend.playbook.source import Source
+from statemend.playbook.steps import perform
+from statemend.repair.journal import Hook, Journal
+from statemend.repair.lock import hold
+from statemend.report.playbook_run import PASSING, PlaybookRun, RunState, StepResult, StepState
+from statemend.store import durable
+from statemend.store.copies import private_folder
+
+_LOCK = "playbook.lock"
+
+Tell = Callable[[StepResult], None]
+
+
+def run_playbook(
+    source: Source,
+    inputs: Mapping[str, object],
+    operator: Operator,
+    *,
+    answers: Sequence[Answer] = (),
+    run_dir: Path | None = None,
+    new: bool = False,
+    dry_run: bool = False,
+    now: float | None = None,
+    tell: Tell | None = None,
+    progress: Progress | None = None,
+    hook: Hook | None = None,
+) -> PlaybookRun:
+    """Run a playbook with typed ``inputs``, or go on with a run of it that broke off or waits.
+
+    ``answers`` are those of a choices file. Everything is kept in ``run_dir``, by default a new folder beside
+    the home; ``new`` begins anew whatever is there. ``dry_run`` writes nothing but temporary files: what only
+    reads is done, what would change or write something is told. ``tell`` gets the result of each step when it
+    is finished, ``hook`` the name of each moment that is journalled. ``now`` is epoch seconds.
+
+    Raises ``UsageError`` for a playbook or an input that is wrong, before anything is done, ``Refused`` (and
+    ``StoreHeld``) when another run on the home is going on or this one cannot be continued. What a step meets
+    is in its result.
+    """
+    playbook = check.check(source)
+    template = source.data.get("home", HOME)
+    named = Path(os.path.abspath(str(variables.render(template, dict(inputs)))))
+    home = find_home(named)
+    at = time.time() if now is None else now
+    key = _key(source, home.store, inputs)
+    given = dict(inputs)
+    with ExitStack() as stack:
+        if dry_run:
+            private = stack.enter_context(private_folder())
+            shown = run_dir or default_folder(Path(home.root), playbook.name, at)
+            folder = PlaybookFolder.create(private / "run", playbook=source.text.encode(), inputs=given)
+            begun = None
+        else:
+            stack.enter_context(_only_run(Path(home.root)))
+            found = None if new else _continued(Path(home.root), run_dir, key)
+            begun = None if found is None else found.load()
+            shown = found.path if found else run_dir or default_folder(Path(home.root), playbook.name, at)
+            folder = found or PlaybookFolder.create(shown, playbook=source.text.encode(), inputs=given)
+        started = at if begun is None else begun.started_at
+        run = PlaybookRun(
+            folder="" if dry_run else str(folder.path),
+            playbook=playbook.name,
+            title=playbook.title,
+            home=str(home.root),
+            key=key,
+            inputs=given,
+            state=RunState.RUNNING,
+            exit_code=0,
+            notes=() if begun is None else ("goes on with a run that was not finished",),
+            started_at=started,
+        )
+        folder.save(run)
+        resolved = check.resolve(source, inputs, _about(playbook, shown, started))
+        _keep_resolved(folder, resolved)
+        folder.journal = Journal(folder.journal_file, hook)
+        folder.journal.step("begun" if begun is None else "continued", playbook=playbook.name)
+        return _Running(
+            run, resolved, folder, named, given, operator, answers, dry_run, tell, progress, hook
+        ).go()
+
+
+class _Running:
+    """One run in progress."""
+
+    def __init__(
+        self,
+        run: PlaybookRun,
+        playbook: Playbook,
+        folder: PlaybookFolder,
+        home: Path,
+        inputs: dict[str, Any],
+        operator: Operator,
+        answers: Sequence[Answer],
+        dry: bool,
+        tell: Tell | None,
+        progress: Progress | None,
+        hook: Hook | None,
+    ) -> None:
+        self._run = run
+        self._playbook = playbook
+        self._folder = folder
+        self._home = home
+        self._inputs = inputs
+        self._operator = operator
+        self._answers = answers
+        self._dry = dry
+        self._tell = tell
+        self._progress = progress
+        self._hook = hook
+        self._results: dict[str, StepResult] = {}
+
+    def go(self) -> PlaybookRun:
+        for number, step in enumerate(self._playbook.steps):
+            result = self._folder.finished(number + 1, step.name) or self._step(number, step)
+            self._results[step.name] = result
+            if self._tell is not None:
+                self._tell(result)
+            self._save(RunState.RUNNING)
+            if result.state is StepState.WAITING:
+                return self._end(RunState.WAITING)
+        return self._end(RunState.FINISHED)
+
+    def _step(self, number: int, step: Step) -> StepResult:
+        began = time.time()
+        lacking = self._lacking(number, step)
+        if lacking is not None:
+            return self._result(
+                step, Outcome(state=StepState.SKIPPED, summary=f"{lacking} did not pass"), began
+            )
+        earlier = self._folder.attempts(number + 1, step.name)
+        place = self._folder.new_attempt(number + 1, step.name)
+        self._folder.journal.step("step begun", step=step.name, kind=step.kind)
+        if self._progress is not None:
+            self._progress(f"{step.name}: {step.title or step.kind}")
+        env = Env(
+            playbook=self._playbook,
+            number=number,
+            home=self._home,
+            inputs=self._inputs,
+            folder=self._folder,
+            place=place,
+            earlier=earlier,
+            results=self._results,
+            operator=self._operator,
+            answers=self._answers,
+            dry=self._dry,
+            progress=self._progress,
+            hook=self._hook,
+        )
+        outcome = _outcome(step, env)
+        result = self._result(step, outcome, began)
+        if outcome.state is StepState.WAITING:
+            self._folder.journal.step("waiting", step=step.name)
+            return msgspec.structs.replace(result, folder=place.relative_to(self._folder.path).as_posix())
+        kept = self._folder.finish(place, result, besides=outcome.besides)
+        self._folder.journal.step("step finished", step=step.name, state=kept.state.value)
+        return kept
+
+    def _lacking(self, number: int, step: Step) -> str | None:
+        """The first step that this one needs and that did not pass."""
+        needs = step.needs
+        if needs is None:
+            needs = (self._playbook.steps[number - 1].name,) if number else ()
+        return next((need for need in needs if self._results[need].state not in PASSING), None)
+
+    def _result(self, step: Step, outcome: Outcome, began: float) -> StepResult:
+        return StepResult(
+            id=step.name,
+            kind=step.kind,
+            title=step.title,
+            state=outcome.state,
+            exit_code=outcome.exit_code,
+            summary=" ".join(outcome.summary.split()),
+            facts=outcome.facts,
+            started_at=began,
+            finished_at=time.time(),
+        )
+
+    def _save(self, state: RunState) -> PlaybookRun:
+        results = tuple(self._results.values())
+        self._run = self._folder.save(
+            msgspec.structs.replace(
+                self._run,
+                state=state,
+                steps=results,
+                exit_code=max((result.exit_code for result in results), default=0),
+                finished_at=None if state is RunState.RUNNING else time.time(),
+            )
+        )
+        return self._run
+
+    def _end(self, state: RunState) -> PlaybookRun:
+        self._folder.journal.step(state.value)
+        run = self._save(state)
+        self._folder.seal()
+        return run
+
+
+def _outcome(step: Step, env: Env) -> Outcome:
+    try:
+        return perform(step, env)
+    except NoAnswer as error:
+        return Outcome(state=StepState.WAITING, exit_code=Refused.exit_code, summary=str(error))
+    except StatemendError as error:
+        return failed(error)
+    except OSError as error:
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        return failed(Undetermined(f"{place}{error.strerror or error}"))
+
+
+def _continued(home: Path, run_dir: Path | None, key: str) -> PlaybookFolder | None:
+    """The run to go on with. Raises ``Refused`` when ``run_dir`` holds another, or a finished one."""
+    if run_dir is not None:
+        folder = PlaybookFolder(run_dir)
+        if not os.path.lexists(run_dir) or folder.begun:
+            return None
+        run = folder.load()
+        if run.key != key or run.state is RunState.FINISHED:
+            why = "is finished" if run.key == key else "is of another playbook, home or inputs"
+            raise Refused(f"{run_dir}: the run in it {why}; name a folder that is not there")
+        return folder
+    for folder, run in known_runs(home):
+        if run.key == key:
+            return None if run.state is RunState.FINISHED else folder
+    return None
+
+
+def _only_run(home: Path) -> Any:
+    base = base_of(home)
+    try:
+        base.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Undetermined(
+            f"{base}: cannot be made ({error.strerror}); what is known of a home is kept there"
+        ) from error
+    return hold(base / _LOCK, "another playbook on this home")
+
+
+def _key(source: Source, store: str, inputs: Mapping[str, object]) -> str:
+    parts = (source.text, os.path.realpath(store), dict(sorted(inputs.items())))
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def _about(playbook: Playbook, folder: Path, started: float) -> dict[str, str]:
+    return {
+        "name": playbook.name,
+        "folder": str(folder),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+    }
+
+
+def _keep_resolved(folder: PlaybookFolder, playbook: Playbook) -> None:
+    """Keep the playbook as it will run. A run that is continued must be the same."""
+    written = msgspec.json.format(msgspec.json.encode(playbook), indent=2) + b"\n"
+    if not folder.resolved.exists():
+        durable.write_new(folder.resolved, written)
+    elif folder.resolved.read_bytes() != written:
+        raise Refused(
+            f"{folder.resolved}: this playbook now reads otherwise than when the run began; say --new"
+        )
