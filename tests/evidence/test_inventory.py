@@ -10,6 +10,7 @@ from tests.formats.corpus import EXPORTS, READABLE, VERSIONS, files
 
 from statemend.errors import UsageError
 from statemend.evidence.inventory import Home, Inventory, find_home, take
+from statemend.evidence.partial import partial_name
 from statemend.formats.artifact import Kind
 
 LOG_LINE = "2026-08-01 09:00:00,123 WARNING [s1] hermes_state: Session DB append_message failed: x\n"
@@ -187,6 +188,23 @@ def test_says_why_a_file_is_none(home: Home) -> None:
         "notes.md": "no kind of export, transcript or log that is known here",
     }
     assert names(inventory)["failed.jsonl"] is Kind.EMPTY
+
+
+def test_an_export_that_was_broken_off_is_no_export_and_hides_none(home: Home) -> None:
+    """It may be half of one, or a second name of a whole one."""
+    exports = Path(home.root) / "session-exports"
+    before = names(take(home))
+    half, twin = partial_name("half.jsonl"), partial_name("all.jsonl")
+    (exports / half).write_bytes((exports / "all.jsonl").read_bytes()[:-40])
+    os.link(exports / "all.jsonl", exports / twin)
+
+    inventory = take(home, [exports, exports / half])
+
+    assert names(inventory) == before
+    assert sorted(Path(one.path).name for one in inventory.skipped) == sorted([half, twin])
+    assert all("broken off" in one.reason and not one.unread for one in inventory.skipped)
+    (exports / half).rename(exports / "half.jsonl")
+    assert names(take(home))["half.jsonl"] is Kind.JSONL
 
 
 def test_an_extra_path_that_does_not_exist_is_refused(home: Home, tmp_path: Path) -> None:

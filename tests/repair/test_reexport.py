@@ -22,6 +22,7 @@ from tests.store.rows import ARCHIVED, ERA_RELEASES, REWOUND
 from statemend import formats
 from statemend.audit.engine import audit
 from statemend.errors import Refused, StoreHeld, UsageError
+from statemend.evidence.inventory import find_home, take
 from statemend.formats import manifest
 from statemend.formats.artifact import Kind
 from statemend.repair import export_session, export_target
@@ -658,16 +659,16 @@ reexport(Path(sys.argv[1]), ["s1"], Path(sys.argv[2]))
 
 
 @pytest.mark.parametrize(
-    ("call", "when", "named"),
+    ("call", "when", "named", "left"),
     [
-        ("os.fsync", "before", 0),
-        ("os.link", "before", 0),
-        ("os.link", "after", 1),
-        ("statemend.repair.export_session.append_manifest", "before", 1),
+        ("os.fsync", "before", 0, 1),
+        ("os.link", "before", 0, 1),
+        ("os.link", "after", 1, 1),
+        ("statemend.repair.export_session.append_manifest", "before", 1, 0),
     ],
 )
 def test_a_crash_leaves_a_whole_file_or_none(
-    scene: Scene, tmp_path: Path, call: str, when: str, named: int
+    scene: Scene, tmp_path: Path, call: str, when: str, named: int, left: int
 ) -> None:
     scene.session("s2").say("else", 1, "s2")
     export(scene, "out", "s2")
@@ -682,6 +683,11 @@ def test_a_crash_leaves_a_whole_file_or_none(
         artifact = formats.read(path)
         assert artifact.damage is None
         assert artifact.sections[0].held == 7
+    beside = take(find_home(scene.root), [tmp_path / "out"])
+    assert [one for one in beside.artifacts if Path(one.path).name.startswith(".")] == []
+    assert len(beside.by_session().get("s1", ())) == named
+    assert ["broken off" in one.reason for one in beside.skipped] == [True] * left
+    assert not any(one.unread for one in beside.skipped)
     assert export(scene, "again").exit_code == 0
     assert len(list(manifest.lines(tmp_path / "out" / "manifest.jsonl"))) == 1
 

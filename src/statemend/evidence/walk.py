@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from statemend.errors import Undetermined, UsageError
+from statemend.evidence.partial import BROKEN_OFF, is_partial
 
 _SPECIAL = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -59,8 +60,8 @@ def status_of(path: Path, what: str) -> os.stat_result:
 def walk(roots: Sequence[Path], inside: Sequence[Path]) -> Iterator[Found | Skipped]:
     """Every regular file below ``roots`` (folders or files), in the order of their names.
 
-    A symbolic link is followed only to something that lies in one of the folders or files ``inside``. A file
-    or folder that can be reached by two ways is taken once.
+    An export that was broken off is skipped. A symbolic link is followed only to something that lies in one of
+    the folders or files ``inside``. A file or folder that can be reached by two ways is taken once.
     """
     yield from _Walk(roots, inside).run()
 
@@ -69,7 +70,7 @@ class _Walk:
     def __init__(self, roots: Sequence[Path], inside: Sequence[Path]) -> None:
         self._roots = roots
         self._inside = [Path(os.path.realpath(each)) for each in inside]
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: set[tuple[int, int, bool]] = set()
         self._links: list[str] = []
 
     def run(self) -> Iterator[Found | Skipped]:
@@ -87,6 +88,9 @@ class _Walk:
                 status = os.stat(path)
                 if is_link and path == start and self._leaves(path):
                     yield Skipped(path, _LEADS_OUT)
+                elif is_partial(os.path.basename(path)) and stat.S_ISREG(status.st_mode):
+                    if self._is_new(status, partial=True):
+                        yield Skipped(path, BROKEN_OFF)
                 elif self._is_new(status):
                     if stat.S_ISDIR(status.st_mode):
                         waiting.extend(self._entries(path))
@@ -107,8 +111,9 @@ class _Walk:
         self._links.extend(entry.path for entry in reversed(entries) if entry.is_symlink())
         return [entry.path for entry in entries if not entry.is_symlink()]
 
-    def _is_new(self, status: os.stat_result) -> bool:
-        identity = (status.st_dev, status.st_ino)
+    def _is_new(self, status: os.stat_result, *, partial: bool = False) -> bool:
+        # A process killed between the two names of an export leaves both: the partial one hides no other.
+        identity = (status.st_dev, status.st_ino, partial)
         if identity in self._seen:
             return False
         self._seen.add(identity)

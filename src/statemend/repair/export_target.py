@@ -1,7 +1,8 @@
 """Where an export goes: a folder outside the audited home, names that are no paths, files that appear whole.
 
 A file is written under a temporary name, flushed to the disk, and then given its name in one step that fails
-when the name is taken: a crash leaves a temporary file or a whole one, and two runs never share a file.
+when the name is taken: a crash leaves a temporary file or a whole one, and two runs never share a file. What
+a crash left is not removed by a later run, for the store may have lost since what is in it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from statemend.errors import Refused, StatemendError, Undetermined, UsageError
 from statemend.evidence.inventory import Home
+from statemend.evidence.partial import partial_name
 from statemend.formats import files, manifest
 from statemend.formats.artifact import Kind
 from statemend.formats.manifest import ManifestLine
@@ -137,7 +138,7 @@ def taken(target: Path) -> Refused:
 @contextmanager
 def drafted(target: Path) -> Iterator[Draft]:
     """A new draft beside ``target``, readable by this user alone. It is gone at the end unless published."""
-    path = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    path = target.with_name(partial_name(target.name))
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
