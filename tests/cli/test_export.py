@@ -5,9 +5,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.cli.conftest import Outcome, snapshot
 from tests.store.folders import changed, held
+
+from statemend.repair import schemas
 
 Run = Callable[..., Outcome]
 COMPACTED = "20260812_190500_3f81c2"
@@ -36,6 +39,7 @@ def test_what_was_exported_is_no_longer_at_risk(
     assert told.code == 0, told.err
     document = json.loads(told.out)
     assert document["schema"] == "statemend/export/v1"
+    jsonschema.validate(document, json.loads((schemas.FOLDER / "export-v1.json").read_text("utf-8")))
     assert (document["format"], document["view"]) == (form, "raw" if form == "jsonl" else "display")
     assert COMPACTED in {file["session"] for file in document["files"]}
     scanned = statemend(

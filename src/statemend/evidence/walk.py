@@ -60,8 +60,8 @@ def status_of(path: Path, what: str) -> os.stat_result:
 def walk(roots: Sequence[Path], inside: Sequence[Path]) -> Iterator[Found | Skipped]:
     """Every regular file below ``roots`` (folders or files), in the order of their names.
 
-    An export that was broken off is skipped. A symbolic link is followed only to something that lies in one of
-    the folders or files ``inside``. A file or folder that can be reached by two ways is taken once.
+    An export that was broken off is skipped. A symbolic link is followed only to something that lies in one
+    of the folders or files ``inside``. A file or folder that can be reached by two ways is taken once.
     """
     yield from _Walk(roots, inside).run()
 

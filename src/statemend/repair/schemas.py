@@ -1,4 +1,4 @@
-"""The published JSON Schemas of plans, runs and receipts, generated from their types."""
+"""The published JSON Schemas of plans, runs, receipts and exports, generated from their types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from statemend.repair import cleanup_plan, plan, receipt, run
+from statemend.repair import cleanup_plan, export_result, plan, receipt, run
 
 #: File name to the type that it describes. ``write`` makes the files; a test says when one is stale.
 PUBLISHED = {
@@ -16,6 +16,7 @@ PUBLISHED = {
     "run-v1.json": (run.SCHEMA, run.Run),
     "cleanup-v1.json": (cleanup_plan.SCHEMA, cleanup_plan.CleanupPlan),
     "receipt-v1.json": (receipt.SCHEMA, receipt.Receipt),
+    "export-v1.json": (export_result.SCHEMA, export_result.Reexport),
 }
 FOLDER = Path(__file__).parent / "schema"
 
