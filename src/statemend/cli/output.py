@@ -11,8 +11,11 @@ from pathlib import Path
 
 from statemend.errors import Refused, StatemendError, UsageError
 
-#: Every kind of report begins with one of these within its first bytes.
-_MARKS = (b'"statemend/report/', b"<!-- statemend/report/", b'content="statemend ', b"statemend ")
+#: Every kind of report has one of these within its first bytes, a baseline has its own.
+REPORT = (b'"statemend/report/', b"<!-- statemend/report/", b'content="statemend ')
+BASELINE = (b'"statemend/baseline/',)
+#: What a report for a terminal begins with.
+_TABLE = b"statemend "
 _HEAD = 400
 _LONGEST_LINE = 1000
 #: Folders of a home: what lies in them is evidence.
@@ -78,8 +81,10 @@ def _discard() -> None:
     os.close(null)
 
 
-def check_target(target: Path, home: Path, store: Path, *, force: bool) -> None:
-    """Refuse a target before any work is done.
+def check_target(
+    target: Path, home: Path, store: Path, *, force: bool, own: tuple[bytes, ...] = REPORT
+) -> None:
+    """Refuse a target before any work is done. ``own`` are the marks of the files that may be replaced.
 
     Raises ``UsageError`` when its folder does not exist or it is no regular file, ``Refused`` when it lies
     beside the audited store or among the evidence, or would replace a file that is not a report.
@@ -93,9 +98,10 @@ def check_target(target: Path, home: Path, store: Path, *, force: bool) -> None:
                 f"{target}: lies in the audited home, where nothing is written; "
                 f"choose a folder outside {home}"
             )
-        if target.exists() and not force and not _is_report(target):
+        if target.exists() and not force and not _is_own(target, own):
+            what = "report" if own is REPORT else "baseline"
             raise Refused(
-                f"{target}: exists and is not a report of statemend; choose another name, or say --force"
+                f"{target}: exists and is not a {what} of statemend; choose another name, or say --force"
             )
     except OSError as error:
         raise UsageError(f"{target}: {error.strerror or error}; choose another name") from error
@@ -111,10 +117,12 @@ def _check_place(target: Path) -> None:
         raise UsageError(f"{target}: this user may not write in {folder}; choose another folder")
 
 
-def _is_report(path: Path) -> bool:
+def _is_own(path: Path, marks: tuple[bytes, ...]) -> bool:
     with path.open("rb") as file:
         head = file.read(_HEAD)
-    return not head or head.startswith(_MARKS[3]) or any(mark in head for mark in _MARKS[:3])
+    if not head or any(mark in head for mark in marks):
+        return True
+    return marks is REPORT and head.startswith(_TABLE)
 
 
 def write(target: Path, text: str) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from statemend.report.model import Report
 
 HELP = """Audit a Hermes home, or a single store, and report what was found.
 
@@ -17,11 +15,24 @@ HOME is a folder with a state.db in it, or the file itself. Exports, transcripts
 read too; name other folders with exports with --exports. Nothing is written beside the store.
 
 \b
+For machines: json (the whole report), jsonl (a line for each thing in it), sarif (code scanning), junit (the
+test view of a CI server), summary (Markdown for the page of a job). Message texts are in none of sarif, junit
+and summary.
+
+\b
+A baseline hides the findings that were known before: they do not count for the exit code, and every output
+says how many there are, which are gone, and which could not be looked for.
+
+\b
 Examples:
   statemend scan ~/.hermes
   statemend scan ~/.hermes --exports ~/exports -o report.html
   statemend scan ~/.hermes --format json | jq '.findings[].id'
   statemend scan state.db --rules EXP --rules messages-without-session --fail-on risk
+  statemend scan ~/.hermes --format summary | tee -a "$GITHUB_STEP_SUMMARY"
+  statemend scan ~/.hermes -o statemend.sarif
+  statemend scan ~/.hermes --write-baseline known.json
+  statemend scan ~/.hermes --baseline known.json
 """
 
 
@@ -32,6 +43,10 @@ class Format(StrEnum):
     JSON = "json"
     MD = "md"
     HTML = "html"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    JSONL = "jsonl"
+    SUMMARY = "summary"
 
 
 class FailOn(StrEnum):
@@ -42,8 +57,13 @@ class FailOn(StrEnum):
     NEVER = "never"
 
 
+#: The first that a name ends with tells the format.
 _BY_SUFFIX = {
+    ".sarif": Format.SARIF,
+    ".sarif.json": Format.SARIF,
     ".json": Format.JSON,
+    ".jsonl": Format.JSONL,
+    ".xml": Format.JUNIT,
     ".md": Format.MD,
     ".markdown": Format.MD,
     ".html": Format.HTML,
@@ -92,6 +112,24 @@ def scan(
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Exit with 1 for findings of this verdict or a worse one.")
     ] = FailOn.FAULT,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline",
+            metavar="FILE",
+            readable=False,
+            help="Hide the findings that this report (JSON) or baseline names.",
+        ),
+    ] = None,
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-baseline",
+            metavar="FILE",
+            readable=False,
+            help="Write the ids of all findings here, for a later --baseline.",
+        ),
+    ] = None,
     deep: Annotated[
         bool, typer.Option("--deep", help="Check the whole file and its search indexes too. Slower.")
     ] = False,
@@ -99,10 +137,15 @@ def scan(
         bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
     ] = False,
     with_content: Annotated[
-        bool, typer.Option("--with-content", help="Show the texts of the messages that findings name.")
+        bool,
+        typer.Option(
+            "--with-content",
+            help="Show the texts of the messages that findings name: html, md, json, jsonl.",
+        ),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Let -o replace a file that is not a report.")
+        bool,
+        typer.Option("--force", help="Let -o replace a file that is not a report, --write-baseline any."),
     ] = False,
 ) -> int:
     """Audit, write the report, and return the exit code."""
@@ -110,9 +153,15 @@ def scan(
     from statemend.cli.terminal import progress
     from statemend.evidence.inventory import find_home
 
-    if output is not None:
+    if output is not None or write_baseline is not None:
         place = find_home(home)
-        out.check_target(output, Path(place.root), Path(place.store), force=force)
+        beside = Path(place.root), Path(place.store)
+        if output is not None:
+            out.check_target(output, *beside, force=force)
+        if write_baseline is not None:
+            out.check_target(write_baseline, *beside, force=force, own=out.BASELINE)
+            _check_apart(write_baseline, output)
+    known = _known(baseline)
     with progress() as tell:
         from statemend.audit.outcome import FailOn as Verdicts
         from statemend.report.produce import produce
@@ -127,11 +176,21 @@ def scan(
             fail_on=Verdicts(fail_on.value),
             progress=tell,
         )
-    chosen = format_ or (_BY_SUFFIX.get(output.suffix.lower(), Format.TABLE) if output else Format.TABLE)
+    if known is not None:
+        from statemend.report.baseline import apply_baseline
+
+        report = apply_baseline(report, known)
+    if write_baseline is not None:
+        from statemend.report.baseline import baseline_of
+        from statemend.report.json import dump
+
+        out.write(write_baseline, dump(baseline_of(report)))
+    chosen = format_ or _told_by(output)
     if output is not None:
+        from statemend.report.render import render
         from statemend.report.text import visible
 
-        out.write(output, _render(report, chosen))
+        out.write(output, render(report, chosen.value))
         out.emit(f"{visible(report.verdict)}\nReport: {visible(str(output))}\n")
     elif chosen is Format.TABLE:
         from statemend.cli.terminal import show
@@ -139,23 +198,28 @@ def scan(
 
         show(renderable(report))
     else:
-        out.emit(_render(report, chosen))
+        from statemend.report.render import render
+
+        out.emit(render(report, chosen.value))
     return report.exit_code
 
 
-def _render(report: Report, chosen: Format) -> str:
-    if chosen is Format.HTML:
-        from statemend.report import html
+def _told_by(output: Path | None) -> Format:
+    """The format that a file's name tells."""
+    name = "" if output is None else output.name.lower()
+    return next((chosen for suffix, chosen in _BY_SUFFIX.items() if name.endswith(suffix)), Format.TABLE)
 
-        return html.render(report)
-    if chosen is Format.MD:
-        from statemend.report import markdown
 
-        return markdown.render(report)
-    if chosen is Format.JSON:
-        from statemend.report import json
+def _known(baseline: Path | None) -> frozenset[str] | None:
+    if baseline is None:
+        return None
+    from statemend.report.baseline import load_baseline
 
-        return json.render(report)
-    from statemend.report import table
+    return load_baseline(baseline)
 
-    return table.render(report)
+
+def _check_apart(baseline: Path, report: Path | None) -> None:
+    if report is not None and os.path.realpath(baseline) == os.path.realpath(report):
+        from statemend.errors import UsageError
+
+        raise UsageError(f"{report}: cannot hold both report and baseline; name two files")

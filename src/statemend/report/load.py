@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -37,10 +38,11 @@ def read_bounded(path: Path, limit: int, what: str) -> bytes:
     Raises ``UsageError``."""
     try:
         with opened(path) as file:
-            data = file.read(limit + 1)
+            too_large = os.fstat(file.fileno()).st_size > limit
+            data = b"" if too_large else file.read(limit + 1)
     except Undetermined as error:
         raise UsageError(f"{error}; name {what}") from error
-    if len(data) > limit:
+    if too_large or len(data) > limit:  # a file of the system itself claims to be empty
         raise UsageError(f"{path}: more than {limit:,} bytes, too large for {what}")
     return data
 
