@@ -11,7 +11,7 @@ import msgspec
 
 from statemend.errors import Refused, StatemendError
 from statemend.playbook.folder import PlaybookFolder
-from statemend.playbook.model import Answer, Choose, Playbook, Scan, Step
+from statemend.playbook.model import Answer, Choose, Export, Playbook, Scan, Step
 from statemend.playbook.model import Plan as PlanStep
 from statemend.repair.journal import Hook
 from statemend.repair.plan import Choice
@@ -113,6 +113,17 @@ class Env:
             if isinstance(step, Choose) and step.plan in (None, plan_id) and self._follows(step, plan_id):
                 return self.place_of(step.name) / "plan.json"
         return self.place_of(plan_id) / "plan.json"
+
+    def beside(self, exports: Sequence[str]) -> list[Path]:
+        """Folders with exports: those named, and those that this run wrote."""
+        return [*map(Path, exports), *self.exported()]
+
+    def exported(self) -> Iterator[Path]:
+        """The folders that this run exported into, if there is anything in them."""
+        for step in self.before():
+            into = self.results[step.name].facts.get("into") if isinstance(step, Export) else None
+            if isinstance(into, str) and Path(into).is_dir():
+                yield Path(into)
 
     def name_of(self, path: str | Path) -> str:
         """A path as a result names it: within the run's folder where it lies there."""

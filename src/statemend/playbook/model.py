@@ -123,8 +123,10 @@ class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class Scan(_Step, frozen=True, kw_only=True, tag="scan"):
     """Audits the home. Passes unless a finding has a verdict of `fail_on` or worse.
 
-    `baseline` names a report to compare with: a file, or `last`, the report of the last finished run of this
-    playbook on this home (none yet is no failure). With one, only findings that are new can make it fail."""
+    `exports` are folders with exports beside the home; those that this run wrote are looked at too.
+    `baseline` names a report to compare with: an earlier scan of this run, a file, or `last`, the report of
+    the last finished run of this playbook on this home (none yet is no failure). With one, only findings that
+    are new can make it fail."""
 
     rules: tuple[str, ...] = ()
     exports: tuple[str, ...] = ()

@@ -37,8 +37,9 @@ def run(step: Choose, env: Env) -> Outcome:
         durable.write_new(env.place / "decided.json", json_dump(decided).encode())
         chosen = sum(choice.chosen is not None for choice in matched.plan.choices)
         skipped = f", {len(matched.skipped)} left out on purpose" if matched.skipped else ""
+        told = f"{count(chosen, 'choice')} answered{skipped}"
         return Outcome(
-            summary=f"{count(chosen, 'choice')} answered{skipped}",
+            summary=told if plan.choices else "evidence decides everything, no choice is open",
             facts={"chosen": chosen, "skipped": len(matched.skipped)},
         )
     file = env.place / TEMPLATE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from statemend.errors import Refused
 from statemend.playbook.env import Env, Outcome
-from statemend.playbook.model import Apply, Cleanup, Export
+from statemend.playbook.model import Apply, Cleanup
 from statemend.playbook.steps.verify import unproven
 from statemend.repair import cleanup
 from statemend.repair.cleanup_perform import CleanupFolder
@@ -38,7 +38,7 @@ def run(step: Cleanup, env: Env) -> Outcome:
         env.home,
         sessions=step.sessions,
         older_than=step.older_than,
-        artifacts=[Path(each) for each in step.artifacts] or list(_exported(env)),
+        artifacts=[Path(each) for each in step.artifacts] or list(env.exported()),
         runs=list(_repairs(env)),
         progress=env.progress,
     )
@@ -102,15 +102,6 @@ def _begun(earlier: Sequence[Path]) -> Path | None:
         if folder.cleanup.is_file() and status(folder, folder.load_plan()).state in _DONE:
             return folder.path
     return None
-
-
-def _exported(env: Env) -> Iterator[Path]:
-    """The folders that this run exported into."""
-    for step in env.before():
-        if isinstance(step, Export):
-            into = env.results[step.name].facts.get("into")
-            if isinstance(into, str):
-                yield Path(into)
 
 
 def _repairs(env: Env) -> Iterator[Path]:

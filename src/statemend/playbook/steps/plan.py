@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.model import Plan
 from statemend.repair.plan import dump
@@ -18,7 +16,7 @@ def run(step: Plan, env: Env) -> Outcome:
     """Passes also when there is nothing to do."""
     made = draft(
         env.home,
-        exports=[Path(each) for each in step.exports],
+        exports=env.beside(step.exports),
         recipes=step.recipes or None,
         deep=step.deep,
         progress=env.progress,

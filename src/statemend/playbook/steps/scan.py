@@ -29,10 +29,12 @@ _UNDETERMINED = 3
 def run(step: Scan, env: Env) -> Outcome:
     """Passes unless a finding, or with a baseline a new finding, has a verdict that fails. What could not be
     determined gives the exit code 3 and does not hinder what follows."""
+    if env.dry and any(result.state is StepState.PLANNED for result in env.results.values()):
+        return Outcome(state=StepState.PLANNED, summary="would audit the home as it is then")
     fail_on = FailOn(step.fail_on.value)
     report = produce(
         env.home,
-        exports=[Path(each) for each in step.exports],
+        exports=env.beside(step.exports),
         rules=step.rules or None,
         live=step.live,
         deep=step.deep,
@@ -70,7 +72,8 @@ def _baseline(step: Scan, env: Env) -> Path | None:
     if step.baseline is None:
         return None
     if step.baseline != LAST:
-        return Path(step.baseline)
+        scans = [each.name for each in env.playbook.steps if isinstance(each, Scan)]
+        return env.scan(step.baseline) / REPORT if step.baseline in scans else Path(step.baseline)
     for folder, known in known_runs(env.home if env.home.is_dir() else env.home.parent):
         if known.playbook != env.playbook.name or known.state is not RunState.FINISHED:
             continue
