@@ -1,24 +1,114 @@
-"""What a ``check`` asks the store: one SELECT, guarded before it runs and while it does."""
+"""What a ``check`` asks the store: one SELECT, guarded before it runs and while it does.
+
+The parser says early and in words what is wrong. What holds is the engine: it compiles the question under an
+authorizer that knows what may be read, and says of every column of the answer where it comes from.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from collections.abc import Mapping
-from typing import Any
+from contextlib import closing
+from functools import lru_cache
+from typing import Any, Final
 
+import apsw
 import msgspec
 
 from statemend.audit.finding import Finding
-from statemend.errors import UsageError
+from statemend.errors import Undetermined, UsageError
 from statemend.playbook.model import Check, Expect
+from statemend.playbook.select import inspect
+from statemend.report import text
 from statemend.report.model import ArtifactEntry, Report, SessionEntry
 from statemend.store.connection import Store
+from statemend.store.question import Origin, Relation, Shape, asking
+from statemend.store.schema import Era, FtsLayout, Schema, install_views
 
 Row = tuple[Any, ...]
 
+#: Rows of an answer that are kept, and characters of a cell. The rest is only counted.
+MOST_SHOWN: Final = 1000
+LONGEST_SHOWN: Final = 200
+
+#: Columns that hold what people or models said, or may quote it.
+_CONTENT: Final = frozenset(
+    {
+        ("async_delegations", "event_json"),
+        ("async_delegations", "result_json"),
+        ("async_delegations", "task_json"),
+        ("delivery_obligations", "content"),
+        ("delivery_obligations", "last_error"),
+        ("messages", "api_content"),
+        ("messages", "codex_message_items"),
+        ("messages", "codex_reasoning_items"),
+        ("messages", "content"),
+        ("messages", "display_metadata"),
+        ("messages", "reasoning"),
+        ("messages", "reasoning_content"),
+        ("messages", "reasoning_details"),
+        ("messages", "tool_calls"),
+        ("sessions", "compression_failure_error"),
+        ("sessions", "handoff_error"),
+        ("sessions", "last_activity_description"),
+        ("sessions", "system_prompt"),
+        ("sessions", "tool_names"),
+        ("state_meta", "value"),
+        ("system_prompts", "prompt"),
+    }
+)
+#: Of a statement with one of these, SQLite names the origin of a column by its first part alone.
+_SEVERAL_ORIGINS = re.compile(r"\b(UNION|INTERSECT|EXCEPT|VALUES|USING|NATURAL)\b", re.IGNORECASE)
+
+_FINDINGS = {
+    "id": "TEXT",
+    "rule": "TEXT",
+    "verdict": "TEXT",
+    "severity": "TEXT",
+    "store": "TEXT",
+    "session": "TEXT",
+    "artifact": "TEXT",
+    "messages": "INTEGER",
+    "summary": "TEXT",
+    "remedy": "TEXT",
+    "command": "TEXT",
+}
+_ARTIFACTS = {
+    "path": "TEXT",
+    "kind": "TEXT",
+    "size": "INTEGER",
+    "sha256": "TEXT",
+    "modified_at": "TEXT",
+    "sessions": "INTEGER",
+    "damage": "TEXT",
+}
+_COVERAGE = {
+    "session": "TEXT",
+    "display": "INTEGER",
+    "held": "INTEGER",
+    "artifact": "TEXT",
+    "kind": "TEXT",
+    "scope": "TEXT",
+    "exact": "INTEGER",
+    "lossy": "INTEGER",
+    "masked": "INTEGER",
+    "changed": "INTEGER",
+    "missing": "INTEGER",
+    "extra": "INTEGER",
+}
+#: The tables of a scan, and their columns.
+SCAN_TABLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "findings": _FINDINGS,
+    "artifacts": _ARTIFACTS,
+    "coverage": _COVERAGE,
+}
+
 
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scan found, for the tables ``findings``, ``artifacts`` and ``coverage`` (each session's
-    holdings)."""
+    """What a scan found, for the tables ``findings``, ``artifacts`` and ``coverage``. Coverage has a row for
+    each session and file that holds some of it, and one without a file for a session that no file holds."""
 
     findings: tuple[Finding, ...] = ()
     artifacts: tuple[ArtifactEntry, ...] = ()
@@ -29,10 +119,19 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
         """Those of a report."""
         return cls(findings=report.findings, artifacts=report.artifacts, coverage=report.sessions)
 
+    def relations(self) -> dict[str, Relation]:
+        """The tables, by name."""
+        return {
+            "findings": Relation(_FINDINGS, [_finding(one) for one in self.findings]),
+            "artifacts": Relation(_ARTIFACTS, [_artifact(one) for one in self.artifacts]),
+            "coverage": Relation(_COVERAGE, [row for one in self.coverage for row in _coverage(one)]),
+        }
+
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a query gave. ``rows`` are the first ``count`` rows, as far as they may be shown; ``truncated``
-    says that there were more. ``value`` is the first cell, for comparison alone."""
+    """What a query gave. ``count`` rows were read, and ``truncated`` says that there were more. ``rows`` are
+    the first of them as they may be shown: text that may come from a message, and bytes, by their length
+    alone. ``value`` is the first cell as it is, to be compared and never shown."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -42,33 +141,155 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def guard(sql: str) -> None:
-    """Raise ``UsageError`` unless ``sql`` is one SELECT over the tables that a check may see."""
-    if not sql.lstrip().upper().startswith(("SELECT", "WITH")):
-        raise UsageError("not a SELECT; a check asks one question")
+    """Raise ``UsageError`` unless ``sql`` is one SELECT over tables and columns that a check may see."""
+    shape(sql)
+
+
+@lru_cache(maxsize=256)
+def shape(sql: str) -> Shape:
+    """What the query reads, gives and wants bound, found without a store. Raises as ``guard`` does."""
+    inspect(sql)
+    connection = apsw.Connection(":memory:")
+    try:
+        nothing = Schema(None, frozenset(), {}, FtsLayout.NONE, Era.V22)
+        install_views(connection, nothing)
+        with asking(connection, sql, relations=Tables().relations(), seconds=5) as found:
+            return found
+    except Undetermined as error:
+        raise UsageError("it takes too long to understand; make it simpler") from error
+    finally:
+        connection.close()
 
 
 def ask(store: Store, step: Check, inputs: Mapping[str, object], tables: Tables) -> Answer:
-    """Ask the store the question of ``step``. Raises ``UsageError`` for one that may not be asked,
-    ``Undetermined`` when it takes too long or the store cannot be read."""
+    """Ask the store the question of ``step``, with ``inputs`` bound by name.
+
+    Raises ``UsageError`` for one that may not be asked, ``Undetermined`` when it takes too long,
+    ``StoreUnreadable`` where the store cannot be read.
+    """
     guard(step.sql)
-    rows: list[Row] = []
-    truncated = False
-    for row in store.rows(step.sql, inputs):
-        if len(rows) == step.rows:
-            truncated = True
-            break
-        rows.append(row)
-    return Answer(
-        columns=(), rows=tuple(rows), count=len(rows), truncated=truncated, value=rows[0][0] if rows else None
-    )
+    kept: list[Row] = []
+    count, value, truncated = 0, None, False
+    with store.asking(step.sql, relations=tables.relations(), seconds=step.seconds) as found:
+        bindings = {name: _bound(name, inputs) for name in found.bindings}
+        shown = [_shown(step.sql, found, origin) for origin in found.columns]
+        with closing(store.rows(step.sql, bindings)) as rows:
+            for row in rows:
+                if count == step.rows:
+                    truncated = True
+                    break
+                if not count:
+                    value = row[0]
+                if count < MOST_SHOWN:
+                    kept.append(tuple(map(_cell, row, shown)))
+                count += 1
+    names = tuple(text.clip(origin.name, LONGEST_SHOWN) for origin in found.columns)
+    return Answer(columns=names, rows=tuple(kept), count=count, truncated=truncated, value=value)
 
 
 def judge(step: Check, answer: Answer) -> tuple[bool, str]:
-    """Whether the answer is as expected, and a sentence that says so."""
+    """Whether the answer is as expected, and a sentence that says so. The playbook's own message leads where
+    it is not."""
+    if step.expect is Expect.VALUE:
+        passed = answer.count == 1 and not answer.truncated and _equal(answer.value, step.value)
+        got = _first(answer)
+        said = f"expected {_quoted(step.value)}, got {got}"
+        return passed, f"the value is {got}" if passed else f"{step.message}: {said}"
+    number = f"{'more than ' if answer.truncated else ''}{text.count(answer.count, 'row')}"
     if step.expect is Expect.EMPTY:
-        passed = answer.count == 0
-    elif step.expect is Expect.ROWS:
-        passed = answer.count > 0
-    else:
-        passed = answer.value == step.value
-    return passed, "as expected" if passed else step.message
+        return answer.count == 0, f"{step.message}: {number}" if answer.count else "no row, as expected"
+    return answer.count > 0, f"{number}, as expected" if answer.count else f"{step.message}: no row"
+
+
+def _first(answer: Answer) -> str:
+    if not answer.count:
+        return "no row"
+    if answer.count > 1 or answer.truncated:
+        return "more than one row"
+    return _quoted(answer.rows[0][0])
+
+
+def _quoted(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _equal(found: Any, wanted: int | float | str | None) -> bool:
+    """Whether a cell is the wanted value. A number is never equal to text that spells it."""
+    if isinstance(found, int | float) and isinstance(wanted, int | float):
+        return found == wanted
+    return type(found) is type(wanted) and bool(found == wanted)
+
+
+def _bound(name: str, inputs: Mapping[str, object]) -> Any:
+    """An input as SQLite takes it: several paths as a JSON array, for ``json_each``."""
+    if name not in inputs:
+        raise UsageError(f":{name} is no input; add it under `inputs`")
+    value = inputs[name]
+    if isinstance(value, list | tuple):
+        return json.dumps([str(item) for item in value])
+    return int(value) if isinstance(value, bool) else value
+
+
+def _shown(sql: str, found: Shape, origin: Origin) -> bool:
+    """Whether text in that column may be shown: no message text was read at all, or it is, unchanged, a
+    column that holds none."""
+    if not found.reads & _CONTENT:
+        return True
+    if origin.table is None or origin.column is None or _SEVERAL_ORIGINS.search(sql):
+        return False
+    column = origin.table.lower(), origin.column.lower()
+    return column in found.reads and column not in _CONTENT
+
+
+def _cell(value: Any, shown: bool) -> Any:
+    if isinstance(value, str):
+        return text.clip(value, LONGEST_SHOWN) if shown else f"text of {text.count(len(value), 'character')}"
+    if isinstance(value, bytes):
+        return f"{len(value):,} bytes"
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _finding(one: Finding) -> Row:
+    subject, remedy = one.subject, one.remedy
+    return _storable(
+        one.id,
+        one.rule,
+        str(one.verdict),
+        str(one.severity),
+        subject.store,
+        subject.session,
+        subject.artifact,
+        len(subject.message_ids),
+        one.summary,
+        remedy.text,
+        remedy.command,
+    )
+
+
+def _artifact(one: ArtifactEntry) -> Row:
+    return _storable(one.path, one.kind, one.size, one.sha256, one.modified_at, len(one.sessions), one.damage)
+
+
+def _coverage(one: SessionEntry) -> list[Row]:
+    held = (one.id, one.display, one.held)
+    if not one.artifacts:
+        return [_storable(*held, None, None, None, 0, 0, 0, 0, one.display, 0)]
+    return [
+        _storable(
+            *held,
+            part.artifact,
+            part.kind,
+            part.scope,
+            part.exact,
+            part.lossy,
+            part.masked,
+            part.changed,
+            part.missing,
+            part.extra,
+        )
+        for part in one.artifacts
+    ]
+
+
+def _storable(*cells: Any) -> Row:
+    return tuple(text.encodable(cell) if isinstance(cell, str) else cell for cell in cells)

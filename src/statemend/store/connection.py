@@ -21,6 +21,7 @@ from statemend.store.authorizer import reading_only
 from statemend.store.bundle import Bundle, Fingerprint, fingerprint, inspect
 from statemend.store.copies import copy_store, private_folder, require_space
 from statemend.store.holders import Holder, find_holders
+from statemend.store.question import Relation, Shape, asking
 from statemend.store.schema import Schema, install_views, read_schema, text_codec
 
 Row = tuple[Any, ...]
@@ -110,6 +111,20 @@ class Store:
         row = self.one(sql, bindings)
         return None if row is None else row[0]
 
+    @contextmanager
+    def asking(self, sql: str, *, relations: Mapping[str, Relation], seconds: float) -> Iterator[Shape]:
+        """Within the block ``rows`` may be asked ``sql``, a question that somebody else wrote: it sees the
+        canonical tables and ``relations``, and is stopped after ``seconds``.
+
+        Raises ``UsageError`` for a question that may not be asked, ``Undetermined`` when it was stopped.
+        """
+        real = self.schema.tables
+        try:
+            with asking(self._connection, sql, relations=relations, real=real, seconds=seconds) as shape:
+                yield shape
+        except apsw.Error as error:
+            raise _unreadable(self.path, error) from error
+
     def unchanged(self) -> bool:
         """Whether the original is still as it was before opening. If not, nothing read can be trusted."""
         try:
@@ -147,7 +162,7 @@ class Store:
             for name in names
         )
         inner = sql.strip().rstrip(";")
-        wrapped = f"WITH q({', '.join(names)}) AS ({inner}) SELECT {cells} FROM q LIMIT -1 OFFSET {skip}"
+        wrapped = f"WITH q({', '.join(names)}) AS ({inner}\n) SELECT {cells} FROM q LIMIT -1 OFFSET {skip}"
         try:
             with closing(self._connection.cursor()) as cursor:
                 for row in cursor.execute(wrapped, bindings):
