@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit.builder import NOW, VERSIONS, HomeBuilder
+from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder
 from tests.repair.planning import plan_of, text_of
 
+from statemend.audit.finding import finding_id
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
+from statemend.formats.logs import render_line
 from statemend.repair.plan import load
 from statemend.repair.planner import draft, make_plan
 from statemend.repair.recipe import Recipe
@@ -104,6 +107,25 @@ def test_a_finding_that_no_recipe_mends_is_left_with_what_to_do(tmp_path: Path) 
     assert (plan.steps, plan.choices, plan.findings) == ((), (), ())
     (left,) = [left for left in plan.left if left.rule == "LIN004"]
     assert left.reason.startswith("no recipe mends it: ")
+
+
+def test_turns_that_were_never_stored_are_left_with_where_to_look(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path / "home", "0.19.0")
+    home.message("cut")
+    home.chat("later", 2)
+    clock = datetime.fromtimestamp(START - 3 * 86400, UTC).strftime("%Y-%m-%d %H:%M:%S,000")
+    said = "Session DB append_message failed: FOREIGN KEY constraint failed"
+    home.log([render_line(clock, "WARNING", "run_agent", said, name) for name in ("gone", "cut", "later")])
+
+    plan = plan_of(home)
+
+    assert [step.recipe for step in plan.steps] == ["rebuild-session"]
+    reasons = {one.id: one.reason for one in plan.left if one.rule == "ORP004"}
+    gone, cut, later = (reasons[finding_id("ORP004", name, None, None)] for name in ("gone", "cut", "later"))
+    assert gone.startswith("no recipe mends it: What was not stored is in no export: look for it in")
+    assert "Rebuild the session row (ORP001), of which the store still has 1 message" in cut
+    assert cut.endswith(gone.removeprefix("no recipe mends it: "))
+    assert later.startswith("lawful as it is: 1 write to the store failed, and later rows")
 
 
 def test_a_parent_that_is_rebuilt_takes_the_broken_link_with_it(tmp_path: Path) -> None:

@@ -15,6 +15,11 @@ SESSION = "SELECT source FROM sessions WHERE id = ?"
 
 #: A turn's messages may bear times from so long before the line that says they were not stored, in seconds.
 TURN = 600.0
+#: Where turns may be that the store never had. An export is made from the store, and so has none of them.
+LOOK = (
+    "What was not stored is in no export: look for it in what Hermes wrote from its memory (snapshots, "
+    "request dumps and saved conversations in sessions/, pending_messages/) and on the chat platform."
+)
 #: What SQLite says when the session row is missing.
 MISSING_ROW = "FOREIGN KEY constraint failed"
 
@@ -58,7 +63,7 @@ def judge(context: Context, session_id: str | None, group: list[AppendFailure]) 
             Verdict.FAULT,
             Severity.CRITICAL,
             f"{_writes(group)}: the session is in the store without a single message.",
-            "Look for the turns in exports and in request dumps.",
+            LOOK,
         )
     else:
         judgement = _present(group, counted, clock, offset, rebuilt=row[0] == "unknown")
@@ -73,9 +78,11 @@ def judge(context: Context, session_id: str | None, group: list[AppendFailure]) 
 
 def _gone(group: list[AppendFailure], counted: Census | None) -> Judgement:
     """The session row is not there."""
-    look = "Look for the turns in exports and in request dumps."
+    look = LOOK
     if counted is not None:
-        look = f"Rebuild the session row: {rows(counted):,} of its messages are in the store. {look}"
+        left = rows(counted)
+        kept = f"{left:,} message{'' if left == 1 else 's'}"
+        look = f"Rebuild the session row (ORP001), of which the store still has {kept}. {look}"
     if row_was_missing(group):
         return Judgement(
             Verdict.FAULT,
@@ -100,7 +107,7 @@ def _present(
     rebuilt: bool,
 ) -> Judgement:
     """The session has rows: are there any from after the last failure?"""
-    look = "Compare the last turns with what the user saw: exports, request dumps, the chat platform."
+    look = f"Compare the last turns in the store with what the user saw. {LOOK}"
     last = counted.last_at
     if clock is None or last is None or not is_time(last):
         return _open(f"{_writes(group)}; when, or when the rows were written, is not told.", look)
@@ -124,7 +131,7 @@ def _present(
         Verdict.LEFTOVER,
         Severity.INFO,
         f"{_writes(group)}, and later rows of the session were stored.",
-        "Nothing, unless a turn is missed.",
+        "Nothing is to be done unless a turn is missed.",
     )
 
 

@@ -19,7 +19,7 @@ from statemend.audit import registry
 from statemend.audit.context import Context, Progress
 from statemend.audit.engine import audit
 from statemend.audit.facts import moment
-from statemend.audit.finding import Finding
+from statemend.audit.finding import Finding, Verdict
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
 from statemend.repair.conflicts import Claims, in_order
 from statemend.repair.plan import Choice, Left, Plan, Planned, Step, StoreIdentity
@@ -163,6 +163,8 @@ def _ask(recipe: Recipe, context: RecipeContext, finding: Finding) -> list[Propo
 
 
 def _why_not(finding: Finding, serving: Sequence[Recipe], *, trusted: bool) -> str:
+    if finding.verdict is Verdict.LEFTOVER:
+        return f"lawful as it is: {finding.summary} {finding.remedy.text}"
     if serving and not trusted:
         return "tables of the store are damaged or missing: salvage it into a new file first"
     if serving:

@@ -63,7 +63,7 @@ def test_messages_that_the_session_left_behind_are_counted(build: Build) -> None
     (finding,) = home.findings("ORP004")
 
     assert facts(finding)["rows in the store"] == 1
-    assert "Rebuild the session row: 1 of its messages" in finding.remedy.text
+    assert "of which the store still has 1 message." in finding.remedy.text
 
 
 def test_one_event_in_several_logs_counts_once(build: Build) -> None:

@@ -16,8 +16,10 @@ rows bear UTC, the logs local time without a zone: the zone is told from session
 whose ids bear the local time, and where these do not tell, nothing is claimed that depends on it.
 
 What to do
-Look for the turns outside the store: exports, request dumps in sessions/, the transcript of a process
-that still runs. Where the session is gone as well, rebuild it first (messages-without-session).
+No change of the store's own rows brings back what it never had, and no export has it either: exports are
+made from the store. Look in what Hermes wrote from its memory: snapshots (session_ID.json), request dumps and
+saved conversations in sessions/, files in pending_messages/, a process that still runs, the chat platform.
+Where the session is gone as well and messages of it are left, rebuild it first (messages-without-session).
 
 When it is a false alarm
 A failure that was made good later is reported as a leftover, when rows from after it are in the store.

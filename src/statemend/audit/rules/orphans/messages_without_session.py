@@ -14,8 +14,8 @@ Rows of messages name a session id that sessions does not have. Ids are compared
 
 What to do
 Rebuild the session row; do not delete the messages to satisfy the constraint: they may be the only copy.
-What was written after the row went missing never reached the store. Look for it in the logs
-(append-failures), in exports and in request dumps.
+What was said after the row went missing never reached the store, nor any export made from it since. The logs
+tell of it (append-failures); look for it in request dumps, snapshots and saved conversations in sessions/.
 
 When it is a false alarm
 Never as to the fact. The session may have been deleted on purpose by something that forgot the messages;
