@@ -19,7 +19,8 @@ _CALLS = {"Connection", "AsyncConnection", "connect_async", "connect", "as_async
 
 
 def opens(source: str) -> bool:
-    """Whether a module makes a connection through apsw, under whatever name it imports it."""
+    """Whether a module makes a connection through apsw, or a class of them, under whatever name it imports
+    it."""
     tree = ast.parse(source)
     names = {"apsw"}
     made = set()
@@ -30,10 +31,9 @@ def opens(source: str) -> bool:
             }
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "apsw":
             made |= {alias.asname or alias.name for alias in node.names if alias.name in _CALLS}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        called = node.func
+    used = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    used += [base for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases]
+    for called in used:
         if isinstance(called, ast.Name) and called.id in made:
             return True
         if (
@@ -78,4 +78,5 @@ def test_no_recipe_makes_sql_or_a_deletion_of_history() -> None:
 def test_the_check_sees_an_opener_under_another_name() -> None:
     assert opens("import apsw as a\nx = a.Connection('f')")
     assert opens("from apsw import Connection as C\nx = C('f')")
+    assert opens("import apsw\nclass C(apsw.Connection): ...")
     assert not opens("import apsw\ndef f(c: apsw.Connection) -> None: ...")

@@ -52,6 +52,17 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
+def forget(path: Path) -> None:
+    """Have the next reader of a file that is on the disk read it from there, where the system can be told."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(path: Path) -> None:
     """Have the names in a folder on the disk, where the system lets a folder be synced."""
     if sys.platform == "win32":

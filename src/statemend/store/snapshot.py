@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -14,12 +16,19 @@ from statemend.errors import Refused, StoreUnreadable, Undetermined
 from statemend.store import durable
 from statemend.store.bundle import fingerprint, inspect
 from statemend.store.connection import Access, Store, StoreFault, open_for_audit
-from statemend.store.identity import store_digest
+from statemend.store.identity import Content, content
 from statemend.store.schema import CATALOGUE, read_schema
-from statemend.store.writing import connect, unreadable
+from statemend.store.writing import FileConnection, connect, unreadable
 
 #: What the check says of cells that the schema forbids: the pages are sound.
 _VALUE = re.compile(r"^(?:NULL|TEXT|NUMERIC|numeric|non-\S+) value in |^CHECK constraint failed in ")
+
+_CACHED_PAGES = 16
+_CHUNK = 1 << 20
+#: The page at this offset is never used, and no backup copies it: https://sqlite.org/fileformat2.html, 1.4.
+_LOCK_PAGE = 1 << 30
+#: The header of the file but for the counter of its changes, that of its schema's, and the last writer.
+_COMPARED_OF_HEADER = ((0, 24), (28, 40), (44, 92))
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -33,9 +42,16 @@ class Snapshot(msgspec.Struct, frozen=True):
     page_count: int
 
 
+class Taken(NamedTuple):
+    """A snapshot, and the digests of all that is in it."""
+
+    snapshot: Snapshot
+    content: Content
+
+
 def take(source: Path, target: Path) -> Snapshot:
-    """Copy the store at ``source`` to the new file ``target``; see ``take_from``. Raises ``UsageError`` where
-    there is no store, ``StoreFault`` for one that must not be opened."""
+    """Copy the store at ``source`` to the new file ``target``; see ``take_with_content``. Raises
+    ``UsageError`` where there is no store, ``StoreFault`` for one that must not be opened."""
     bundle = inspect(source)
     if bundle.fault is not None:
         raise StoreFault(bundle)
@@ -51,12 +67,18 @@ def take(source: Path, target: Path) -> Snapshot:
         return take_from(connection, store, target)
 
 
-def take_from(connection: apsw.Connection, store: Store, target: Path) -> Snapshot:
+def take_from(connection: FileConnection, store: Store, target: Path) -> Snapshot:
+    """The snapshot alone of ``take_with_content``."""
+    return take_with_content(connection, store, target).snapshot
+
+
+def take_with_content(connection: FileConnection, store: Store, target: Path) -> Taken:
     """Copy the store that ``connection`` has open, and ``store`` reads, to the new file ``target``.
 
     The copy comes through SQLite's backup API. It is readable by this user alone, on the disk with its name,
-    and proven: every canonical table passes ``quick_check``, and the rows have the digest that those of the
-    source had in the same read transaction.
+    and proven: read back from the disk, every byte is the store's as it was in one read transaction, and
+    every canonical table passes ``quick_check``. Where a write-ahead log holds a part of the store, its bytes
+    lie in no one file, and the rows are compared by digest instead.
 
     Raises ``Refused`` when ``target`` is there already, ``StoreUnreadable`` when the source or the copy is
     damaged, ``Undetermined`` when it cannot be written. Only a file that it made itself is ever removed.
@@ -70,14 +92,18 @@ def take_from(connection: apsw.Connection, store: Store, target: Path) -> Snapsh
     try:
         connection.execute("BEGIN")
         try:
-            digest = store_digest(store)
+            found = content(store)
             _copy(connection, target)
+            durable.sync_file(target)
+            durable.sync_folder(target.parent)
+            durable.forget(target)
+            sha256 = _prove(connection, store, target, found)
+            pages = int(store.value("PRAGMA page_count"))
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        durable.sync_file(target)
-        durable.sync_folder(target.parent)
-        return _verified(target, digest)
+        _check_sound(target)
+        return Taken(Snapshot(str(target), sha256, target.stat().st_size, found.digest, pages), found)
     except BaseException as error:
         for suffix in ("", "-journal", "-wal", "-shm"):
             target.with_name(target.name + suffix).unlink(missing_ok=True)
@@ -89,8 +115,13 @@ def take_from(connection: apsw.Connection, store: Store, target: Path) -> Snapsh
 
 
 def _copy(connection: apsw.Connection, target: Path) -> None:
+    """Write the copy. It needs no journal, since one that does not become whole is removed, and the caller
+    has it put on the disk."""
     with closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)) as copy:
-        copy.pragma("synchronous", 2)
+        copy.pragma("journal_mode", "off")
+        copy.pragma("synchronous", 0)
+        copy.pragma("locking_mode", "exclusive")
+        copy.pragma("cache_size", _CACHED_PAGES)
         backup = copy.backup("main", connection, "main")
         try:
             backup.step(-1)
@@ -99,8 +130,46 @@ def _copy(connection: apsw.Connection, target: Path) -> None:
             backup.close(True)  # says nothing a second time
 
 
-def _verified(target: Path, expected: str) -> Snapshot:
-    """The facts of the copy, once everything about it was checked."""
+def _prove(connection: FileConnection, store: Store, target: Path, found: Content) -> str:
+    """The sha256 of the copy, which is the store. Raises ``StoreUnreadable`` when it is not."""
+    log = Path(store.bundle.main.path + "-wal")
+    if log.exists() and log.stat().st_size:
+        with open_for_audit(target) as copy:
+            same = content(copy).digest == found.digest
+        with open(target, "rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    else:
+        same, sha256 = _same_bytes(connection.file, store, target)
+    if not same:
+        raise StoreUnreadable(f"{target}: the snapshot is not the store; nothing was changed")
+    return sha256
+
+
+def _same_bytes(source: int, store: Store, target: Path) -> tuple[bool, str]:
+    """Whether the copy has the bytes of the store, but for what SQLite notes in the header of a file that it
+    wrote, and its sha256."""
+    sha256 = hashlib.sha256()
+    page_size = int(store.value("PRAGMA page_size"))
+    same = target.stat().st_size == page_size * int(store.value("PRAGMA page_count"))
+    with open(target, "rb") as copy:
+        while data := copy.read(_CHUNK):
+            offset = copy.tell() - len(data)
+            sha256.update(data)
+            one, other = data, os.pread(source, len(data), offset)
+            if offset == 0:
+                one, other = _without_notes(one), _without_notes(other)
+            elif offset == _LOCK_PAGE:
+                one, other = one[page_size:], other[page_size:]
+            same = same and one == other
+    return same, sha256.hexdigest()
+
+
+def _without_notes(chunk: bytes) -> bytes:
+    return b"".join(chunk[begin:end] for begin, end in _COMPARED_OF_HEADER) + chunk[100:]
+
+
+def _check_sound(target: Path) -> None:
+    """Raise ``StoreUnreadable`` for a copy of damage."""
     with open_for_audit(target) as copy:
         for table in CATALOGUE:
             if copy.schema.has(table):
@@ -110,13 +179,3 @@ def _verified(target: Path, expected: str) -> Snapshot:
                     raise StoreUnreadable(
                         f"{target}: the table {table} is damaged ({broken[0][:200]}); salvage the store first"
                     )
-        digest = store_digest(copy)
-        pages = int(copy.value("PRAGMA page_count"))
-    if digest != expected:
-        raise StoreUnreadable(
-            f"{target}: the snapshot's rows are not those of the store; nothing was changed"
-        )
-    with open(target, "rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        size = file.seek(0, 2)
-    return Snapshot(path=str(target), sha256=sha256, size=size, digest=digest, page_count=pages)

@@ -6,6 +6,7 @@ Nothing persistent is set: the journal mode, the encoding, the versions in the h
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -24,10 +25,35 @@ _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
 _BUSY_MILLISECONDS = 5000
 
 
+class FileConnection(apsw.Connection):
+    """A connection to a store with a descriptor of the same file, ``file``, to see the bytes themselves.
+
+    To close any descriptor of a file drops the locks that SQLite holds on it for this process, so this one is
+    opened before and closed after.
+    """
+
+    def __init__(self, path: str, uri: str) -> None:
+        self.file = os.open(path, os.O_RDONLY)
+        try:
+            super().__init__(uri, flags=_FLAGS)
+        except BaseException:
+            os.close(self.file)
+            raise
+
+    def close(self, force: bool = False) -> None:
+        """Close the connection, then the descriptor. A second time does nothing."""
+        try:
+            super().close(force)
+        finally:
+            file, self.file = self.file, -1
+            if file >= 0:
+                os.close(file)
+
+
 class RepairConnection:
     """A store opened to be changed. ``store`` reads it as it is now, within a fence too."""
 
-    def __init__(self, connection: apsw.Connection, store: Store) -> None:
+    def __init__(self, connection: FileConnection, store: Store) -> None:
         self.path = store.path
         self.store = store
         self.asked_to_commit = False
@@ -111,8 +137,9 @@ class RepairConnection:
             self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
 
     @property
-    def raw(self) -> apsw.Connection:
-        """The connection itself, for applying a recorded change. What it may do stays limited."""
+    def raw(self) -> FileConnection:
+        """The connection itself, to copy from or to apply a recorded change to. What it may do stays
+        limited."""
         return self._connection
 
     def _roll_back(self) -> None:
@@ -161,14 +188,16 @@ def open_for_repair(path: Path, *, foreign_keys: bool = True) -> Iterator[Repair
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
-def connect(bundle: Bundle) -> apsw.Connection:
+def connect(bundle: Bundle) -> FileConnection:
     """Open a store for reading and writing as Hermes would, trusting nothing in it.
 
     A ``-wal`` with content is left as it is when the connection closes, so that looking changes no file.
     """
     uri = f"file://{quote(bytes(Path(bundle.main.path).absolute()))}?mode=rw"
     try:
-        connection = apsw.Connection(uri, flags=_FLAGS)
+        connection = FileConnection(bundle.main.path, uri)
+    except OSError as error:
+        raise Undetermined(f"{bundle.path}: cannot be read ({error.strerror})") from error
     except apsw.Error as error:
         raise unreadable(bundle.path, error) from error
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
