@@ -56,6 +56,15 @@ class Source(msgspec.Struct, frozen=True):
             path = path[: max(path.rfind("."), path.rfind("["), 1)]
         return self.places.get(path, Place(1, 1))
 
+    def within(self, path: str, line: int, what: str) -> Place:
+        """Where ``what`` stands in the given line (from 1) of the text at ``path``. Only a literal block
+        keeps its lines; of any other text it is the beginning."""
+        place, lines = self.place(path), self.text.splitlines()
+        if lines[place.line - 1][place.column - 1 : place.column] != "|":
+            return place
+        number = min(place.line + line, len(lines))
+        return Place(number, max(lines[number - 1].find(what) + 1, 1))
+
     def error(self, place: Place, text: str) -> UsageError:
         """The one-line error for what is wrong at ``place``."""
         return UsageError(f"{self.name}:{place.line}:{place.column}: {text}")
