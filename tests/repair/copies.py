@@ -28,4 +28,6 @@ def compacted(
             f"UPDATE messages SET active = 0, compacted = 1 WHERE session_id = '{session_id}' AND active = 1",
             f"INSERT INTO messages ({listed}, active, compacted) SELECT {listed}, 1, 0 FROM live",
         )
-    return [row for (row,) in home.sql(f"SELECT id FROM messages WHERE session_id = '{session_id}'")]
+    return [
+        row for (row,) in home.sql(f"SELECT id FROM messages WHERE session_id = '{session_id}' ORDER BY id")
+    ]

@@ -355,7 +355,7 @@ def test_the_index_is_asked_again_before_the_deletion(
     scene.exports.mkdir()
     scene.export(session)
     with monkeypatch.context() as patch:
-        patch.setattr("statemend.repair.cleanup_planner._index_fits", lambda bundle: True)
+        patch.setattr("statemend.repair.cleanup_planner.index_fits", lambda bundle: True)
         file = scene.file(session)
     old = store.read_bytes()
     done = apply(file, run_dir=tmp_path / "run", now=NOW)

@@ -1,4 +1,4 @@
-"""``statemend cleanup``: delete sessions that a file preserves whole."""
+"""``statemend cleanup``: delete sessions that a file preserves whole, and collapse multiplied copies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import typer
 
 from statemend.cli.rules import Format
 
-HELP = """Delete sessions that a file preserves whole. Separate from repairs, and last.
+HELP = """Delete sessions that a file preserves whole, or copies of rows. Separate from repairs, and last.
 
 `cleanup plan` says what would go: each session with the subagents that go with it, the children that lose
 their parent link, and the file that holds every row. `cleanup apply` deletes them, in one transaction that
-compares each session with its file once more. `statemend undo` takes it back.
+compares each session with its file once more. `statemend undo` takes it back. With --collapse no session
+goes, only archived rows that repeat others of their session.
 """
 
-PLAN_HELP = """Plan to delete sessions. Nothing is changed.
+PLAN_HELP = """Plan to delete sessions, or with --collapse copies of rows. Nothing is changed.
 
 Only a JSONL export of every row licenses a deletion, one file for each session, as `statemend export` writes
 it. It is compared with the store row by row, column by column, now and again when the plan is applied.
@@ -28,6 +29,11 @@ still routed to it, when a turn lease or compression lock on its conversation or
 when a file is missing or incomplete for it or for a subagent that would go with it. --older-than also keeps
 what is pinned, and what goes on in a session that stays. The others are planned.
 
+--collapse plans for the archived rows that compaction multiplied (rule MSG003), in the sessions named or
+else in all that the rule finds. A row goes only while one that holds the same in every column stays in the
+session, and what a person sees and what the model reads stay row for row. So no file is asked for, and a
+session that goes on may be among them; one with a live lease is kept as it is.
+
 \b
 Exit codes: 0 every session is planned, 4 some are kept.
 
@@ -36,9 +42,10 @@ Examples:
   statemend export ~/.hermes 20260801_090000_aaaaaa -o ~/exports
   statemend cleanup plan ~/.hermes --session 20260801_090000_aaaaaa --artifact ~/exports -o cleanup.json
   statemend cleanup plan ~/.hermes --older-than 180 --artifact ~/exports -o cleanup.json
+  statemend cleanup plan ~/.hermes --collapse -o cleanup.json
 """
 
-APPLY_HELP = """Delete the sessions of a cleanup plan, or change nothing.
+APPLY_HELP = """Delete what a cleanup plan names, or change nothing.
 
 PLAN is a file that `statemend cleanup plan` wrote, or the folder of a cleanup that broke off. Stop Hermes
 first: a store in use is refused, and so is one with a repair that is not verified. The deletion is rehearsed
@@ -64,18 +71,14 @@ Example:
 def register(app: typer.Typer) -> None:
     """Add the verb to ``app``."""
     group = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("plan", help=PLAN_HELP, short_help="Plan to delete sessions.")(plan)
-    group.command("apply", help=APPLY_HELP, short_help="Delete the sessions of a cleanup plan.")(apply)
+    group.command("plan", help=PLAN_HELP, short_help="Plan to delete sessions, or copies.")(plan)
+    group.command("apply", help=APPLY_HELP, short_help="Delete what a cleanup plan names.")(apply)
     app.add_typer(group, name="cleanup", short_help="Delete sessions that a file preserves whole.")
 
 
 def plan(
     home: Annotated[
         Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
-    ],
-    artifacts: Annotated[
-        list[Path],
-        typer.Option("--artifact", metavar="DIR", help="A folder or file with exports. Repeatable."),
     ],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="PLAN", help="Write the plan here, for you alone.")
@@ -88,6 +91,13 @@ def plan(
         float | None,
         typer.Option("--older-than", metavar="DAYS", help="Every session that ended longer ago."),
     ] = None,
+    artifacts: Annotated[
+        list[Path] | None,
+        typer.Option("--artifact", metavar="DIR", help="A folder or file with exports. Repeatable."),
+    ] = None,
+    collapse: Annotated[
+        bool, typer.Option("--collapse", help="Delete no session, only rows that repeat others.")
+    ] = False,
     after: Annotated[
         list[Path] | None,
         typer.Option("--after", metavar="RUN", help="A repair elsewhere, to be verified first. Repeatable."),
@@ -100,20 +110,30 @@ def plan(
     """Plan, write the plan, show it, and return the exit code."""
     from statemend.cli import output as out
     from statemend.cli import terminal
+    from statemend.errors import UsageError
     from statemend.evidence.inventory import find_home
     from statemend.repair.cleanup_planner import make_cleanup_plan
+    from statemend.repair.collapse_planner import make_collapse_plan
     from statemend.report.json import dump
 
+    if collapse and (older_than is not None or artifacts):
+        raise UsageError("--collapse takes sessions by --session, or all, and needs no --artifact")
+    if not (collapse or artifacts):
+        raise UsageError("name the exports that hold the sessions with --artifact DIR")
     place = find_home(home)
     out.check_target(output, Path(place.root), Path(place.store), force=force)
     with terminal.progress() as tell:
-        made = make_cleanup_plan(
-            home,
-            sessions=sessions or (),
-            older_than=older_than,
-            artifacts=artifacts,
-            runs=after or (),
-            progress=tell,
+        made = (
+            make_collapse_plan(home, sessions=sessions or (), runs=after or (), progress=tell)
+            if collapse
+            else make_cleanup_plan(
+                home,
+                sessions=sessions or (),
+                older_than=older_than,
+                artifacts=artifacts or (),
+                runs=after or (),
+                progress=tell,
+            )
         )
     written = dump(made)
     out.write(output, written)

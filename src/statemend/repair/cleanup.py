@@ -1,4 +1,5 @@
-"""Deletes the sessions that a cleanup plan names, each only while a file holds every row of it.
+"""Deletes the sessions that a cleanup plan names, each only while a file holds every row of it, or archived
+rows that only repeat others.
 
 Separate from repairs, and last: no repair deletes a session or a message, and no cleanup begins while a
 repair of the store is not verified. What is refused is refused session by session; the others go on.
@@ -80,9 +81,9 @@ def apply(
         _check_runs(plan)
         with open_for_audit(Path(plan.store.path)) as store:
             preflight.check_identity(store, plan.envelope())
-            accepted, kept = still_holds(Examination(store, now=at, index_fits=lambda: True), plan)
-        if not accepted:
-            return Cleanup(run=None, receipt=None, kept=kept)
+            holds = still_holds(Examination(store, now=at, index_fits=lambda: True), plan)
+        if holds.nothing:
+            return Cleanup(run=None, receipt=None, kept=holds.kept)
         try:
             before = _rehearse(plan, at, progress)
             place = run_dir or default_folder(plan.envelope(), at)
@@ -299,6 +300,7 @@ def _judged(
     near = {each.session for each in receipt.deleted} | {each.session for each in receipt.ancestors}
     near |= receipt.detached.keys()
     named = {member.session for entry in plan.entries for member in entry.members}
+    named |= {each.session for each in plan.collapses} - {each.session for each in receipt.collapsed}
     appeared = [finding for finding in after.findings if finding.id not in before.ids]
     explained = [finding for finding in appeared if finding.subject.session in near | named]
     new = tuple(sorted({finding.id for finding in appeared} - {finding.id for finding in explained}))

@@ -1,13 +1,24 @@
-"""Whether a session may be deleted now, and what goes with it. Asked when planning, before the change, and
-once more inside the fence."""
+"""Whether a session may be deleted now, and what goes with it, or which of its copies may be collapsed. Asked
+when planning, before the change, and once more inside the fence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
+
 from statemend.errors import Refused
-from statemend.repair import cleanup_rows
-from statemend.repair.cleanup_plan import Ancestor, CleanupPlan, Entry, Kept, Member, Preserved
+from statemend.repair import cleanup_copies, cleanup_rows
+from statemend.repair.cleanup_plan import (
+    Ancestor,
+    CleanupPlan,
+    Collapse,
+    Entry,
+    Kept,
+    Member,
+    Preserved,
+    Rows,
+)
 from statemend.repair.marks import SUBSTRING_INDEX
 from statemend.repair.preserved import not_whole
 from statemend.store.connection import Store
@@ -38,6 +49,7 @@ class Examination:
             lease.key: lease for lease in leases(store, now) if lease.live is not False
         }
         self._routed = set(_routed(store))
+        self._stays = cleanup_copies.Staying(store, index_fits)
 
     def entry(self, session_id: str, choose: Choose) -> Entry:
         """What deleting this session means, with the file that preserves each session that goes.
@@ -55,6 +67,36 @@ class Examination:
             ancestors=ancestors,
             besides=self._besides(ids),
         )
+
+    def collapse(self, session_id: str, *, room: int | None = None) -> Collapse:
+        """What collapsing the copies in this session means. At most ``room`` bytes of them go.
+
+        The session may be an open one: the rows that it goes on from stay. Raises ``Refused`` with the reason
+        why it is kept as it is.
+        """
+        title = self.store.one("SELECT title, source FROM main.sessions WHERE id = ?", (session_id,))
+        if title is None:
+            raise Refused("the store has no row of it")
+        self._check_leases((session_id,), (), tuple(self._ancestors((session_id,))))
+        rows = cleanup_rows.rows_of(self.store, session_id)
+        if title[1] == "recovered" and self._counts_archived(session_id, rows):
+            raise Refused("its message_count counts archived rows, as a recovery sets it: repair that first")
+        going, left, found = self._stays.sort_out(session_id, room)
+        digest, _ = cleanup_rows.digest_of(self.store, session_id)
+        return Collapse(
+            session=session_id,
+            title=title[0] if isinstance(title[0], str) else None,
+            rows=rows,
+            digest=digest,
+            copies=going,
+            messages=found.messages,
+            size=sum(found.surplus[each] for each in going),
+            left=left,
+        )
+
+    def _counts_archived(self, session_id: str, rows: Rows) -> bool:
+        counted = self.store.value("SELECT message_count FROM main.sessions WHERE id = ?", (session_id,))
+        return isinstance(counted, int) and counted > rows.total - rows.archived
 
     def _deletion(self, session_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if self.store.one("SELECT 1 FROM main.sessions WHERE id = ?", (session_id,)) is None:
@@ -156,19 +198,39 @@ class Examination:
         return found
 
 
-def still_holds(examination: Examination, plan: CleanupPlan) -> tuple[tuple[Entry, ...], tuple[Kept, ...]]:
-    """The entries of a plan that may be carried out now, and those that are kept, each with the reason."""
-    accepted: list[Entry] = []
+class Holding(msgspec.Struct, frozen=True):
+    """What of a plan may be carried out now, and what is kept as it is, each with the reason."""
+
+    entries: tuple[Entry, ...]
+    collapses: tuple[Collapse, ...]
+    kept: tuple[Kept, ...]
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to carry out."""
+        return not (self.entries or self.collapses)
+
+
+def still_holds(examination: Examination, plan: CleanupPlan) -> Holding:
+    """Ask again for everything that a plan names."""
+    entries: list[Entry] = []
+    collapses: list[Collapse] = []
     kept: list[Kept] = []
-    for planned in plan.entries:
+    for entry in plan.entries:
         try:
-            found = examination.entry(planned.session, _as_planned(planned))
-            _check_same(planned, found)
+            _check_same(entry, examination.entry(entry.session, _as_planned(entry)))
         except Refused as error:
-            kept.append(Kept(planned.session, str(error)))
+            kept.append(Kept(entry.session, str(error)))
         else:
-            accepted.append(planned)
-    return tuple(accepted), tuple(kept)
+            entries.append(entry)
+    for collapse in plan.collapses:
+        try:
+            _check_same_copies(collapse, examination.collapse(collapse.session))
+        except Refused as error:
+            kept.append(Kept(collapse.session, str(error)))
+        else:
+            collapses.append(collapse)
+    return Holding(tuple(entries), tuple(collapses), tuple(kept))
 
 
 def _as_planned(entry: Entry) -> Choose:
@@ -197,6 +259,13 @@ def _check_same(planned: Entry, found: Entry) -> None:
             raise Refused(f"{now.session} changed since the plan was made: plan again")
     if planned.besides != found.besides:
         raise Refused("other rows hang on it than when the plan was made: plan again")
+
+
+def _check_same_copies(planned: Collapse, found: Collapse) -> None:
+    if planned.digest != found.digest:
+        raise Refused("it changed since the plan was made: plan again")
+    if not set(planned.copies) <= set(found.copies):
+        raise Refused("not every row that the plan names only repeats another: plan again")
 
 
 def _routed(store: Store) -> Iterator[str]:

@@ -9,14 +9,14 @@ import msgspec
 
 from statemend.errors import Refused, RolledBack, StatemendError
 from statemend.repair import cleanup_fence, preflight, transaction
-from statemend.repair.cleanup_check import Examination, still_holds
-from statemend.repair.cleanup_plan import CleanupPlan, Entry, Kept
+from statemend.repair.cleanup_check import Examination, Holding, still_holds
+from statemend.repair.cleanup_plan import CleanupPlan, Kept
 from statemend.repair.cleanup_rows import with_views
 from statemend.repair.journal import Journal
 from statemend.repair.marks import SUBSTRING_INDEX
 from statemend.repair.perform import UNDERNEATH, journalled, keep, said, settle
 from statemend.repair.preserved import have_on_disk
-from statemend.repair.receipt import Deleted, Receipt
+from statemend.repair.receipt import Collapsed, Deleted, Receipt
 from statemend.repair.record import UndoRecord
 from statemend.repair.run import RunFolder
 from statemend.repair.verify import CLEANUP
@@ -112,9 +112,11 @@ def _change(
             )
         preflight.check_identity(connection.store, plan.envelope())
         before = transaction.look(connection)
-        accepted, kept = check(connection, plan, before, now=now)
-        journal.step("checked again", deleted=len(accepted), kept=len(kept))
-        doomed = cleanup_fence.Doomed(connection, accepted)
+        holds = check(connection, plan, before, now=now)
+        journal.step(
+            "checked again", deleted=len(holds.entries), collapsed=len(holds.collapses), kept=len(holds.kept)
+        )
+        doomed = cleanup_fence.Doomed(connection, holds.entries, holds.collapses)
         for member in doomed.members.values():
             have_on_disk(member.preserved)
         outcome = cleanup_fence.carry_out(
@@ -125,7 +127,7 @@ def _change(
             digest_before=snapshot.digest,
         )
         journal.step("changed and proven", digest=outcome.undo.digest_after)
-        receipt = _receipt(plan, doomed, kept, outcome, snapshot, now)
+        receipt = _receipt(plan, doomed, holds.kept, outcome, snapshot, now)
         durable.write_new(folder.promise, _json(receipt))
         keep(folder, outcome)
         journal.step("undo record written", changeset=outcome.undo.changeset)
@@ -140,14 +142,14 @@ def _change(
 
 def check(
     connection: RepairConnection, plan: CleanupPlan, before: transaction.Before, *, now: float
-) -> tuple[tuple[Entry, ...], tuple[Kept, ...]]:
-    """The entries that may be carried out at this moment, and the others. Raises ``NothingLeftError``."""
+) -> Holding:
+    """What may be carried out at this moment, and what is kept. Raises ``NothingLeftError``."""
     fits = before.search.get(SUBSTRING_INDEX, "ok") == "ok"
     examination = Examination(connection.store, now=now, index_fits=lambda: fits)
-    accepted, kept = still_holds(examination, plan)
-    if not accepted:
-        raise NothingLeftError(connection.path, kept)
-    return accepted, kept
+    holds = still_holds(examination, plan)
+    if holds.nothing:
+        raise NothingLeftError(connection.path, holds.kept)
+    return holds
 
 
 def _receipt(
@@ -178,6 +180,18 @@ def _receipt(
                 preserved=member.preserved,
             )
             for member in doomed.members.values()
+        ),
+        collapsed=tuple(
+            Collapsed(
+                session=session_id,
+                copies=len(collapse.copies),
+                messages=collapse.messages,
+                size=collapse.size,
+                digest=collapse.digest,
+                display=doomed.shows[session_id].display,
+                active=doomed.shows[session_id].active,
+            )
+            for session_id, collapse in doomed.collapses.items()
         ),
         rows=cleanup_fence.deleted_rows(outcome),
         detached=doomed.detached,

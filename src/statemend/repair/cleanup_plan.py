@@ -1,7 +1,10 @@
-"""A cleanup plan: which sessions are to be deleted, down to their rows, and which file preserves each.
+"""A cleanup plan: which sessions are to be deleted, down to their rows, and which file preserves each; or in
+which sessions archived rows that only repeat others are to be collapsed.
 
 It is its own kind of plan, the only destructive one. It holds no row: for every session that goes it has the
 digest of its rows and the file that holds them all. Both are compared again at the moment of the deletion.
+Where copies are collapsed no file is asked for, since nothing goes that does not stay: for each row that goes
+one that is alike is still there, in the same session.
 """
 
 from __future__ import annotations
@@ -78,8 +81,23 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     besides: dict[str, int] = {}
 
 
+class Collapse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One session in which archived rows go that only repeat another row of it. ``copies`` are their ids,
+    ``messages`` counts the rows that they repeat, ``size`` is the bytes that they hold. ``left`` counts the
+    copies that stay for now, by the reason. ``rows`` and ``digest`` are of the session as it is before."""
+
+    session: str
+    title: str | None
+    rows: Rows
+    digest: str
+    copies: tuple[int, ...]
+    messages: int
+    size: int
+    left: dict[str, int] = {}
+
+
 class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session that was asked for and is kept, and why."""
+    """A session that was asked for and is kept as it is, and why."""
 
     session: str
     reason: str
@@ -99,6 +117,7 @@ class CleanupPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     artifacts: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
+    collapses: tuple[Collapse, ...] = ()
     kept: tuple[Kept, ...] = ()
 
     @property
@@ -146,8 +165,10 @@ def load(path: Path) -> CleanupPlan:
 
 
 def _check(plan: CleanupPlan, path: Path) -> None:
-    asked = [entry.session for entry in plan.entries]
-    if len(set(asked)) < len(asked):
+    going = {member.session for entry in plan.entries for member in entry.members}
+    collapsed = [collapse.session for collapse in plan.collapses]
+    asked = [*(entry.session for entry in plan.entries), *collapsed]
+    if len(set(asked)) < len(asked) or not going.isdisjoint(collapsed):
         raise UsageError(f"{path}: a session is in it twice; make the plan anew")
     for entry in plan.entries:
         members = [member.session for member in entry.members]

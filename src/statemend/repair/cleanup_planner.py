@@ -25,7 +25,7 @@ from statemend.repair.preserved import collect
 from statemend.repair.reexport import resolve
 from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
 from statemend.store.bundle import Bundle, inspect
-from statemend.store.connection import open_for_audit
+from statemend.store.connection import Store, open_for_audit
 from statemend.store.copies import copy_store, private_folder
 from statemend.store.writing import open_for_repair
 
@@ -57,14 +57,14 @@ def make_cleanup_plan(
     if older_than is not None and not older_than >= 0:
         raise UsageError(f"{older_than!r}: an age in days cannot be less than nothing")
     for named in (path, *artifacts, *runs):
-        _check_text(str(named))
+        check_text(str(named))
     at = time.time() if now is None else now
     home = find_home(Path(os.path.abspath(path)))
     beside = [Path(os.path.abspath(each)) for each in artifacts]
     bundle = inspect(Path(home.store))
     shelf = collect(beside, bundle)
     with open_for_audit(Path(home.store)) as store:
-        examination = Examination(store, now=at, index_fits=cache(lambda: _index_fits(bundle)))
+        examination = Examination(store, now=at, index_fits=cache(lambda: index_fits(bundle)))
         kept: list[Kept] = []
         if older_than is None:
             wanted = list(dict.fromkeys(resolve(store, each) for each in sessions))
@@ -72,7 +72,7 @@ def make_cleanup_plan(
         else:
             aged = select_aged(store, examination.graph, at - older_than * DAY)
             wanted = list(aged.sessions)
-            kept += [Kept(_text(each.session), each.reason) for each in aged.kept]
+            kept += [Kept(plain(each.session), each.reason) for each in aged.kept]
             selection = f"ended more than {older_than:g} days ago"
         entries: list[Entry] = []
         size = 0
@@ -80,7 +80,7 @@ def make_cleanup_plan(
             if progress is not None:
                 progress(f"comparing session {number} of {len(wanted)} with its exports")
             try:
-                _check_text(session_id)
+                check_text(session_id)
                 entry = examination.entry(session_id, shelf.find)
                 size += sum(member.size for member in entry.members)
                 if size > LARGEST_RUN:
@@ -89,15 +89,10 @@ def make_cleanup_plan(
                         "plan again afterwards"
                     )
             except (Refused, UsageError) as error:
-                kept.append(Kept(_text(session_id), str(error)))
+                kept.append(Kept(plain(session_id), str(error)))
             else:
                 entries.append(entry)
-        instance = store.value(INSTANCE) if store.table_exists("state_meta") else None
-        identity = StoreIdentity(
-            path=home.store,
-            schema_digest=schema_digest(store.rows(SCHEMA_OBJECTS)),
-            instance=None if instance is None else str(instance),
-        )
+        identity = identity_of(store, home.store)
     plan = CleanupPlan(
         id="",
         made_at="",
@@ -110,21 +105,38 @@ def make_cleanup_plan(
         entries=tuple(entries),
         kept=tuple(kept),
     )
+    return sealed(plan, at)
+
+
+def sealed(plan: CleanupPlan, at: float) -> CleanupPlan:
+    """The plan with the id that its content gives it, and the time (epoch seconds) that it was made at."""
     digest = hashlib.sha256(msgspec.json.encode(plan)).hexdigest()
     made_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
     return msgspec.structs.replace(plan, id=digest[:_ID_LENGTH], made_at=made_at)
 
 
-def _index_fits(bundle: Bundle) -> bool:
+def identity_of(store: Store, path: str) -> StoreIdentity:
+    """What a plan for the store holds to know it again."""
+    instance = store.value(INSTANCE) if store.table_exists("state_meta") else None
+    return StoreIdentity(
+        path=path,
+        schema_digest=schema_digest(store.rows(SCHEMA_OBJECTS)),
+        instance=None if instance is None else str(instance),
+    )
+
+
+def index_fits(bundle: Bundle) -> bool:
     """Whether the substring index fits its messages as this SQLite reads it, asked of a private copy."""
     with private_folder() as private, open_for_repair(copy_store(bundle, private)) as copy:
         return digests.search_health(copy).get(SUBSTRING_INDEX, "ok") == "ok"
 
 
-def _text(value: str) -> str:
+def plain(value: str) -> str:
+    """A text as a plan can hold it: what is not valid in UTF-8 escaped."""
     return value.encode("utf-8", "backslashreplace").decode()
 
 
-def _check_text(value: str) -> None:
-    if _text(value) != value:
-        raise UsageError(f"{_text(value)}: not valid in UTF-8, so no plan can hold it")
+def check_text(value: str) -> None:
+    """Raise ``UsageError`` for a text that no plan can hold."""
+    if plain(value) != value:
+        raise UsageError(f"{plain(value)}: not valid in UTF-8, so no plan can hold it")

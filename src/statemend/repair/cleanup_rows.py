@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 
 import msgspec
 
@@ -104,8 +104,15 @@ def can_be_undone(store: Store, table: str) -> bool:
 
 def holds_nul(store: Store, session_id: str) -> bool:
     """Whether a text of the session holds a NUL."""
+    with closing(rows_with_nul(store, session_id)) as found:
+        return next(found, None) is not None
+
+
+def rows_with_nul(store: Store, session_id: str) -> Generator[int, None, None]:
+    """The ids of the messages of a session of which a text holds a NUL."""
     cells = " OR ".join(
         f"instr(CAST({name} AS BLOB), x'00') > 0" for name in ("content", "tool_name", "tool_calls")
     )
-    sql = f"SELECT 1 FROM main.messages WHERE session_id = ? AND ({cells}) LIMIT 1"
-    return store.one(sql, (session_id,)) is not None
+    sql = f"SELECT id FROM main.messages WHERE session_id = ? AND ({cells})"
+    for (row_id,) in store.rows(sql, (session_id,)):
+        yield row_id

@@ -1,4 +1,4 @@
-"""The receipt of a cleanup: what was deleted, from which store, and which file holds it now."""
+"""The receipt of a cleanup: what was deleted, from which store, and what holds it now."""
 
 from __future__ import annotations
 
@@ -22,8 +22,23 @@ class Deleted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     preserved: Preserved
 
 
+class Collapsed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One session in which rows went that only repeated others. ``copies`` counts them, ``messages`` the rows
+    that they repeated. ``digest`` is of all its rows before, as in the plan. ``display`` and ``active`` are
+    the digests of what a person sees and of what the model reads, the same before and after."""
+
+    session: str
+    copies: int
+    messages: int
+    size: int
+    digest: str
+    display: str
+    active: str
+
+
 class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What one cleanup did. ``deleted_at`` is epoch seconds. ``rows`` counts the rows deleted by table.
+    ``collapsed`` are the sessions that lost copies of rows and nothing else.
     ``detached`` maps each child that lost its parent link to that parent. ``kept`` are the sessions that the
     plan names and that were kept, each with the reason. ``snapshot`` and ``changeset`` are the sha256 of the
     files in the folder of the run from which everything can be had back; ``digest_before`` and
@@ -36,6 +51,7 @@ class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     store: str
     deleted_at: float
     deleted: tuple[Deleted, ...]
+    collapsed: tuple[Collapsed, ...] = ()
     rows: dict[str, int]
     detached: dict[str, str]
     ancestors: tuple[Ancestor, ...]

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from statemend.repair.cleanup import Cleanup
-from statemend.repair.cleanup_plan import CleanupPlan, Entry, Kept, Rows
+from statemend.repair.cleanup_plan import CleanupPlan, Collapse, Entry, Kept, Rows
+from statemend.repair.receipt import Receipt
 from statemend.report import text
 
 #: So many of each are shown; the plan and the receipt have them all.
@@ -23,8 +24,11 @@ def of_plan(plan: CleanupPlan, file: str) -> RenderableType:
     for entry in plan.entries[:_MOST]:
         parts += [Text(text.clip(entry.session, 200), style="bold"), _table(_of_entry(entry))]
     parts += _more(len(plan.entries))
+    for collapse in plan.collapses[:_MOST]:
+        parts += [Text(text.clip(collapse.session, 200), style="bold"), _table(_of_collapse(collapse))]
+    parts += _more(len(plan.collapses))
     parts += _kept(plan.kept)
-    if plan.entries:
+    if plan.entries or plan.collapses:
         command = f"statemend cleanup apply {shlex.quote(file)}"
         parts.append(Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold"))
     return Group(*parts)
@@ -40,6 +44,10 @@ def of_cleanup(done: Cleanup) -> RenderableType:
         (each.session, f"{_rows(each.rows)}; held by {each.preserved.path}")
         for each in receipt.deleted[:_MOST]
     ]
+    collapsed = [
+        (each.session, f"{_copies(each.copies)} of {text.count(each.messages, 'row')}")
+        for each in receipt.collapsed[:_MOST]
+    ]
     facts = [
         ("store", receipt.store),
         ("run", done.run.folder),
@@ -48,19 +56,39 @@ def of_cleanup(done: Cleanup) -> RenderableType:
         *(("note", note) for note in done.run.notes),
     ]
     return Group(
-        Text(f"{text.count(len(receipt.deleted), 'session')} deleted and verified.", style="bold"),
+        Text(f"{_done(receipt)} and verified.", style="bold"),
         _table(deleted),
         *_more(len(receipt.deleted)),
+        _table(collapsed),
+        *_more(len(receipt.collapsed)),
         _table(facts),
         *_kept(done.kept),
         Text("Next: ", style="dim") + Text(text.clip(done.run.advice, 600)),
     )
 
 
+def _done(receipt: Receipt) -> str:
+    if not receipt.collapsed:
+        return f"{text.count(len(receipt.deleted), 'session')} deleted"
+    copies = sum(each.copies for each in receipt.collapsed)
+    collapsed = f"{_copies(copies)} in {text.count(len(receipt.collapsed), 'session')} deleted"
+    return f"{text.count(len(receipt.deleted), 'session')} and {collapsed}" if receipt.deleted else collapsed
+
+
+def _copies(count: int) -> str:
+    return text.count(count, "copy", "copies")
+
+
 def _planned(plan: CleanupPlan) -> str:
     going = sum(len(entry.members) for entry in plan.entries)
+    if plan.collapses:
+        copies = _copies(sum(len(each.copies) for each in plan.collapses))
+        sessions = text.count(len(plan.collapses), "session")
+        return (
+            f"{copies} of rows in {sessions} would be deleted, {len(plan.kept):,} sessions kept as they are."
+        )
     if not going:
-        return "No session may be deleted."
+        return "No session may be deleted." if plan.kept else "There is nothing to delete."
     return f"{text.count(going, 'session')} would be deleted, {len(plan.kept):,} kept."
 
 
@@ -76,6 +104,14 @@ def _of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
         yield "above it", f"{ancestor.session}: {ancestor.effect}"
     for table, count in entry.besides.items():
         yield "besides", f"{text.count(count, 'row')} of {table}"
+
+
+def _of_collapse(collapse: Collapse) -> Iterator[tuple[str, str]]:
+    yield "rows", _rows(collapse.rows)
+    copies = f"{_copies(len(collapse.copies))} of {text.count(collapse.messages, 'row')}"
+    yield "deleted", f"{copies}, {collapse.size:,} bytes"
+    for reason, count in collapse.left.items():
+        yield "stays", f"{_copies(count)}: {reason}"
 
 
 def _rows(rows: Rows) -> str:

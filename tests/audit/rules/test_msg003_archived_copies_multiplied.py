@@ -41,16 +41,18 @@ def test_one_row_for_each_compaction_is_how_these_releases_work(build: Build, ve
     """A long conversation: of each twenty messages twelve are kept by the three compactions that follow."""
     home = build(version)
     home.session("chat")
+    placed = "display_identity" in home.columns("messages")
+    column, value = (", display_identity", ", CAST(n AS BLOB)") if placed else ("", "")
     home.sql(
-        """
+        f"""
         WITH RECURSIVE
             turn(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM turn WHERE n < 799),
             kept(generation, n) AS (
                 SELECT n / 20 + later.value, n FROM turn, json_each('[0, 1, 2, 3]') AS later
                 WHERE n / 20 + later.value <= 39 AND (later.value = 0 OR n % 20 >= 8)
             )
-        INSERT INTO messages (session_id, role, content, timestamp, active, compacted)
-        SELECT 'chat', 'user', 'turn ' || n, 1790000000.0 + n, generation = 39, generation < 39
+        INSERT INTO messages (session_id, role, content, timestamp, active, compacted{column})
+        SELECT 'chat', 'user', 'turn ' || n, 1790000000.0 + n, generation = 39, generation < 39 {value}
         FROM kept ORDER BY generation, n
         """
     )
