@@ -7,9 +7,7 @@ module.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator
 
 import msgspec
 
@@ -22,12 +20,6 @@ from statemend.store.message import MESSAGE_COLUMNS, Message, message_from_row
 
 #: What the v16 migration writes as delegate marker where it finds no parent.
 ORPHANED = "__orphaned__"
-#: A continuation begins this close (seconds) to the end of the session it continues.
-HANDOFF_WINDOW = 300.0
-#: So many rows behind the summary are compared with so many last rows of the parent: the carried tail.
-_CARRIED = 12
-_TAIL = 200
-
 #: A continuation begins with up to a few protected messages of its parent, then the summary.
 OPENING_ROWS = 8
 #: Rows that were written together differ by less than this (seconds).
@@ -75,25 +67,11 @@ WHERE s.parent_session_id IS NULL
 ORDER BY s.started_at, s.id
 """
 OPENING = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? ORDER BY id LIMIT {OPENING_ROWS}"
-PEER = "SELECT source, user_id, session_key, title, ended_at FROM sessions WHERE id = ?"
-FIRST_ROWS = """
-SELECT role, content, tool_call_id
-FROM messages
-WHERE session_id = ? AND id > ?
-ORDER BY id
-LIMIT ?
-"""
-LAST_ROWS = """
-SELECT role, content, tool_call_id
-FROM messages
-WHERE session_id = ?
-ORDER BY id DESC
-LIMIT ?
-"""
 #: What a rule that uses this module reads.
-READS = (ROOTS_WITH_A_SUMMARY, OPENING, PEER, FIRST_ROWS, LAST_ROWS)
+READS = (ROOTS_WITH_A_SUMMARY, OPENING)
 
-_NUMBERED = re.compile(r"(?s)(.*\S)\s+#(\d+)")
+#: No title that Hermes numbers has more digits.
+_MOST_DIGITS = 18
 
 
 class CutRoot(msgspec.Struct, frozen=True):
@@ -107,15 +85,6 @@ class CutRoot(msgspec.Struct, frozen=True):
     started_at: float
     summary_row: int
     summary_at: float
-
-
-class Match(msgspec.Struct, frozen=True):
-    """A dead end and a cut root that may belong together, and why. ``carried`` rows stand in both."""
-
-    parent: str
-    child: str
-    reasons: tuple[str, ...]
-    carried: int
 
 
 def opening_summary(store: Store, session_id: str, started_at: object) -> Message | None:
@@ -194,64 +163,14 @@ def dead_ends(context: Context) -> Iterator[Node]:
             continue
         if held is None:
             held = {lease.key for lease in leases(context.store, context.now) if lease.live is not False}
-        if held.isdisjoint(graph.family(node.id)):
+        if not held or held.isdisjoint(graph.family(node.id)):
             yield node
-
-
-def exported_links(context: Context) -> dict[tuple[str, str], str]:
-    """What exports say about who continues whom: (parent, child) to the path of the file that says so."""
-    links: dict[tuple[str, str], str] = {}
-    for artifact, section in context.inventory.sections():
-        if section.parent_id:
-            links.setdefault((section.parent_id, section.session_id), artifact.path)
-        for parent, child in pairwise(section.lineage):
-            links.setdefault((parent, child), artifact.path)
-    return links
 
 
 def stem(title: str) -> tuple[str, int]:
     """A title without its number, and the number: ``Taxes #3`` is ``("Taxes", 3)``; without one it is 1."""
-    numbered = _NUMBERED.fullmatch(title)
-    return (numbered[1], int(numbered[2])) if numbered else (title, 1)
-
-
-def match(context: Context, dead: Node, root: CutRoot, links: Mapping[tuple[str, str], str]) -> Match | None:
-    """Why ``root`` may continue ``dead``, or ``None`` when nothing says so or something says otherwise.
-    ``links`` is what :func:`exported_links` found."""
-    peer = context.store.one(PEER, (dead.id,))
-    if peer is None or dead.id == root.id:
-        return None
-    source, user_id, session_key, title, ended_at = peer
-    if not is_time(ended_at) or root.started_at < ended_at - HANDOFF_WINDOW:
-        return None
-    if root.source not in (source, "unknown"):
-        return None
-    if _differ(user_id, root.user_id) or _differ(session_key, root.session_key):
-        return None
-    reasons = ["an export shows it so"] if (dead.id, root.id) in links else []
-    if isinstance(title, str) and title and root.title:
-        (dead_stem, dead_number), (root_stem, root_number) = stem(title), stem(root.title)
-        if dead_stem != root_stem:
-            return None
-        if root_number == dead_number + 1:
-            reasons.append("the next number of the same title")
-    if min(abs(root.summary_at - ended_at), abs(root.started_at - ended_at)) <= HANDOFF_WINDOW:
-        reasons.append("begins where the other ends")
-    if session_key and session_key == root.session_key:
-        reasons.append("same routing key")
-    carried = _carried(context, dead.id, root)
-    if carried >= 2:
-        reasons.append("carries rows of the other")
-    if not reasons or reasons == ["same routing key"]:
-        return None
-    return Match(dead.id, root.id, tuple(reasons), carried)
-
-
-def _differ(one: object, other: object) -> bool:
-    return bool(one) and bool(other) and one != other
-
-
-def _carried(context: Context, parent: str, root: CutRoot) -> int:
-    tail = set(context.store.rows(LAST_ROWS, (parent, _TAIL)))
-    first = context.store.rows(FIRST_ROWS, (root.id, root.summary_row, _CARRIED))
-    return sum(1 for row in first if row[1] and row in tail)
+    before, _, number = title.rpartition("#")
+    name = before.rstrip()
+    if name and name != before and number.isdecimal() and len(number) <= _MOST_DIGITS:
+        return name, int(number)
+    return title, 1

@@ -6,19 +6,17 @@ link two sessions to one parent would make a fork.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import msgspec
 
 from statemend.audit.facts import is_time
-from statemend.audit.handoff import CutRoot, Match, cut_roots, dead_ends, exported_links, match
+from statemend.audit.handoff import CutRoot, cut_roots, dead_ends
+from statemend.audit.pairing import CARRIED, Match, exported_links, pairings
 from statemend.formats.artifact import Artifact
 from statemend.repair.recipe import RecipeContext
 from statemend.store.lineage import Node
-
-#: So many carried rows are no accident when something else agrees with them.
-_CARRIED = 2
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -33,7 +31,7 @@ class Pair(msgspec.Struct, frozen=True):
     def strong(self) -> bool:
         """Whether the evidence decides: an undamaged export, made when the link was there, names it; or rows
         stand in both sessions and something else (time, title, routing key) agrees."""
-        carried = self.match.carried >= _CARRIED and len(self.match.reasons) >= 2
+        carried = self.match.carried >= CARRIED and len(self.match.reasons) >= 2
         return carried or (self.export is not None and self.export.damage is None)
 
     @property
@@ -46,50 +44,70 @@ class Pair(msgspec.Struct, frozen=True):
 class Handoffs:
     """Every pair of a store, and what hangs together."""
 
-    def __init__(self, pairs: tuple[Pair, ...]) -> None:
-        self.pairs = pairs
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._of_root: dict[str, list[Pair]] = {}
+        self._of_dead_end: dict[str, list[Pair]] = {}
+        for pair in pairs:
+            self._of_root.setdefault(pair.root.id, []).append(pair)
+            self._of_dead_end.setdefault(pair.dead.id, []).append(pair)
 
     def of_root(self, session_id: str) -> tuple[Pair, ...]:
         """The pairs of a cut root."""
-        return tuple(pair for pair in self.pairs if pair.root.id == session_id)
+        return tuple(self._of_root.get(session_id, ()))
 
     def of_dead_end(self, session_id: str) -> tuple[Pair, ...]:
         """The pairs of a dead end."""
-        return tuple(pair for pair in self.pairs if pair.dead.id == session_id)
+        return tuple(self._of_dead_end.get(session_id, ()))
 
     def together(self, session_id: str) -> tuple[Pair, ...]:
         """The pairs that are one decision with those of this cut root, in the order of the dead ends."""
-        return next((group for group in self._groups if any(p.root.id == session_id for p in group)), ())
+        return self._groups.get(session_id, ())
 
     @cached_property
-    def _groups(self) -> tuple[tuple[Pair, ...], ...]:
-        groups: list[tuple[Pair, ...]] = []
-        waiting = list(self.pairs)
+    def _groups(self) -> dict[str, tuple[Pair, ...]]:
+        """For each cut root, the pairs that hang together with its own."""
+        groups: dict[str, tuple[Pair, ...]] = {}
+        order = {end: place for place, end in enumerate(self._of_dead_end)}
+        for start in self._of_root:
+            if start not in groups:
+                roots, ends = self._joined(start)
+                in_order = sorted(ends, key=order.__getitem__)
+                group = tuple(pair for end in in_order for pair in self._of_dead_end[end])
+                groups.update(dict.fromkeys(roots, group))
+        return groups
+
+    def _joined(self, root: str) -> tuple[set[str], set[str]]:
+        """The cut roots and the dead ends that a chain of pairs leads to from a cut root."""
+        roots, ends = {root}, set[str]()
+        waiting = [root]
         while waiting:
-            group = [waiting.pop(0)]
-            for pair in group:
-                near = [p for p in waiting if p.root.id == pair.root.id or p.dead.id == pair.dead.id]
-                waiting = [p for p in waiting if p not in near]
-                group += near
-            groups.append(tuple(sorted(group, key=self.pairs.index)))
-        return tuple(groups)
+            for near in self._of_root[waiting.pop()]:
+                if near.dead.id not in ends:
+                    ends.add(near.dead.id)
+                    found = {pair.root.id for pair in self._of_dead_end[near.dead.id]} - roots
+                    roots |= found
+                    waiting += found
+        return roots, ends
 
 
 def handoffs(context: RecipeContext) -> Handoffs:
     """The pairs of the store that ``context`` is about, found once."""
-    found: Handoffs = context.once("handoffs", lambda: Handoffs(tuple(_pairs(context))))
+    found: Handoffs = context.once("handoffs", lambda: Handoffs(_pairs(context)))
     return found
 
 
 def _pairs(context: RecipeContext) -> Iterator[Pair]:
     roots = list(cut_roots(context.audit))
-    links = exported_links(context.audit) if roots else {}
+    if not roots:
+        return
+    ends = list(dead_ends(context.audit))
+    links = exported_links(context.audit)
     artifacts = {artifact.path: artifact for artifact in context.inventory.artifacts} if links else {}
-    for dead in dead_ends(context.audit) if roots else ():
-        for root in roots:
-            found = match(context.audit, dead, root, links)
-            if found is not None and _possible(context, dead, root):
-                yield Pair(dead, root, found, artifacts.get(links.get((dead.id, root.id), "")))
+    root_of, end_of = {root.id: root for root in roots}, {dead.id: dead for dead in ends}
+    for found in pairings(context.store, ends, roots, links):
+        dead, root = end_of[found.parent], root_of[found.child]
+        if _possible(context, dead, root):
+            yield Pair(dead, root, found, artifacts.get(links.get((dead.id, root.id), "")))
 
 
 def _possible(context: RecipeContext, dead: Node, root: CutRoot) -> bool:

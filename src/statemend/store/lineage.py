@@ -9,11 +9,12 @@ session is its own tip, its own chain and its own family.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from statemend.store.family import Activity, Deletion, Edge, Node, Relation, load_nodes, opens_with_summary
-from statemend.store.relations import is_candidate, relate
+from statemend.store.relations import fits, is_candidate, relate
 from statemend.store.schema import Era
 from statemend.store.succession import Succession, deletion, oldest_first
 
@@ -37,6 +38,8 @@ class Graph:
                 self._children.setdefault(node.parent_id, []).append(node)
         self._openings: dict[str, bool] = {}
         self._edges: dict[str, Edge] = {}
+        self._fitting: dict[str, bool] = {}
+        self._continuations: dict[str, tuple[Node, ...]] = {}
         self._successions: dict[Era, Succession] = {}
 
     @classmethod
@@ -63,8 +66,8 @@ class Graph:
         edge = self._edges.get(child_id)
         if edge is None:
             parent = self._nodes.get(child.parent_id)
-            siblings = self._rows(child.parent_id)
-            edge = relate(parent, child, siblings, self._opens_with_summary, self._store.schema.era)
+            one_fits = partial(self._one_fits, child.parent_id)
+            edge = relate(parent, child, one_fits, self._opens_with_summary, self._store.schema.era)
             self._edges[child_id] = edge
         return edge
 
@@ -85,11 +88,13 @@ class Graph:
         parent = self._nodes.get(session_id)
         if parent is None or not parent.compressed:
             return ()
-        return tuple(
-            child
-            for child in self.children(session_id)
-            if is_candidate(parent, child) and self._is_continuation(child.id)
-        )
+        if session_id not in self._continuations:
+            self._continuations[session_id] = tuple(
+                child
+                for child in self.children(session_id)
+                if is_candidate(parent, child) and self._is_continuation(child.id)
+            )
+        return self._continuations[session_id]
 
     def resume_tip(self, session_id: str, era: Era) -> str:
         """The session that a release of ``era`` resumes instead of this one (``get_compression_tip``)."""
@@ -136,6 +141,14 @@ class Graph:
     def _is_continuation(self, child_id: str) -> bool:
         edge = self.edge(child_id)
         return edge is not None and edge.relation is Relation.CONTINUATION
+
+    def _one_fits(self, parent_id: str) -> bool:
+        if parent_id not in self._fitting:
+            parent = self._nodes[parent_id]
+            self._fitting[parent_id] = any(
+                fits(parent, child, self._opens_with_summary) for child in self._rows(parent_id)
+            )
+        return self._fitting[parent_id]
 
     def _opens_with_summary(self, session_id: str) -> bool:
         if session_id not in self._openings:

@@ -6,13 +6,15 @@ Before 0.17 delegates carry no marker, so an unmarked child of a compressed pare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from statemend.store.family import Edge, Node, Relation
 from statemend.store.schema import Era
 
 #: Tells whether a session opens with a compaction summary.
 Opening = Callable[[str], bool]
+#: Tells whether any child of one parent fits as its continuation.
+OneFits = Callable[[], bool]
 
 #: How a parent ends when its place (a chat, a thread) starts a new conversation.
 _RESET_REASONS = frozenset(
@@ -23,11 +25,11 @@ _RACE = 5.0
 _SUMMARY = "opens with a compaction summary"
 
 
-def relate(parent: Node | None, child: Node, siblings: Sequence[Node], opening: Opening, era: Era) -> Edge:
-    """The link of ``child`` to the parent that its row names. ``siblings`` are all children of that parent,
-    the child included; ``era`` is the store's.
+def relate(parent: Node | None, child: Node, one_fits: OneFits, opening: Opening, era: Era) -> Edge:
+    """The link of ``child`` to the parent that its row names. ``one_fits`` tells whether any child of that
+    parent :func:`fits`; ``era`` is the store's.
     """
-    relation, evidence = _weigh(parent, child, siblings, opening, era)
+    relation, evidence = _weigh(parent, child, one_fits, opening, era)
     return Edge(child.parent_id or "", child.id, relation, (*evidence, *_inherited(child)))
 
 
@@ -36,8 +38,17 @@ def is_candidate(parent: Node, child: Node) -> bool:
     return parent.compressed and not _marked_for(child) and _tool_like(parent, child) is None
 
 
+def fits(parent: Node, child: Node, opening: Opening) -> bool:
+    """Whether a child is what a continuation of its compressed ``parent`` looks like: begun at its end, or
+    with a summary."""
+    if not is_candidate(parent, child):
+        return False
+    early = seconds_early(parent, child)
+    return (early is not None and early <= _RACE) or opening(child.id)
+
+
 def _weigh(
-    parent: Node | None, child: Node, siblings: Sequence[Node], opening: Opening, era: Era
+    parent: Node | None, child: Node, one_fits: OneFits, opening: Opening, era: Era
 ) -> tuple[Relation, tuple[str, ...]]:
     marks = _marked_for(child)
     if marks:
@@ -53,12 +64,12 @@ def _weigh(
     if tool is not None:
         return Relation.DELEGATE, (tool,)
     if parent.compressed:
-        return _weigh_candidate(parent, child, siblings, opening, era)
+        return _weigh_candidate(parent, child, one_fits, opening, era)
     return _weigh_unmarked(parent, child, opening)
 
 
 def _weigh_candidate(
-    parent: Node, child: Node, siblings: Sequence[Node], opening: Opening, era: Era
+    parent: Node, child: Node, one_fits: OneFits, opening: Opening, era: Era
 ) -> tuple[Relation, tuple[str, ...]]:
     """An unmarked child of a compressed parent: the continuation, or a delegate from before markers."""
     ended = "the parent ended by compression"
@@ -73,7 +84,7 @@ def _weigh_candidate(
     before = f"started {early:.0f} s before the parent ended, without a summary"
     if era < Era.V18:
         return Relation.DELEGATE, (before, "delegates had no marker before 0.17")
-    if any(_fits_better(parent, sibling, opening) for sibling in siblings):
+    if one_fits():  # not this one: it began early, and without a summary
         return Relation.DELEGATE, (before, "a sibling fits better as the continuation")
     return Relation.CONTINUATION, (ended, before, "no sibling fits better")
 
@@ -99,13 +110,6 @@ def seconds_early(parent: Node, child: Node) -> float | None:
     if not isinstance(parent.ended_at, float) or not isinstance(child.started_at, float):
         return None
     return parent.ended_at - child.started_at
-
-
-def _fits_better(parent: Node, sibling: Node, opening: Opening) -> bool:
-    if not is_candidate(parent, sibling):
-        return False
-    early = seconds_early(parent, sibling)
-    return (early is not None and early <= _RACE) or opening(sibling.id)
 
 
 def _marked_for(child: Node) -> list[tuple[str, Relation]]:

@@ -11,7 +11,7 @@ finding to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
@@ -74,8 +74,10 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
 
 
 def _cut_finding(context: RecipeContext, root: str) -> str:
-    found = [one.id for one in context.of_rule("LIN009") if one.subject.session == root]
-    return f"{root} ({found[0]})" if found else root
+    found: Mapping[str | None, str] = context.once(
+        "findings of cut roots", lambda: {one.subject.session: one.id for one in context.of_rule("LIN009")}
+    )
+    return f"{root} ({found[root]})" if root in found else root
 
 
 def _evidence(context: RecipeContext, finding: Finding, session: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ from statemend.audit.finding import Finding
 from statemend.audit.rules.lineage.fork import describe
 from statemend.repair.foresight import FORK, PARTING, as_branch, family_with, faults, parting_point, walks
 from statemend.repair.marks import DELEGATE, FIELDS, CannotChangeError, index_after, remark
-from statemend.repair.plan import Choice, Option, Source, Step, StepClass
+from statemend.repair.plan import Choice, Operation, Option, Source, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
@@ -113,7 +113,7 @@ def _options(context: RecipeContext, finding: Finding, point: str) -> Iterator[O
             step_class=StepClass.CHOICE,
             title=title,
             why=f"Several sessions could be taken for the continuation of {point}; the others get a mark.",
-            operations=tuple(remark(context, session_id, marks[session_id]) for session_id in marks),
+            operations=tuple(_operation(context, session_id, marks[session_id]) for session_id in marks),
             reindex=index_after(context, [run for one in decisions for run in one.runs]),
             sessions=tuple(marks),
             sources=(Source(column="model_config", origin="decided by the operator"),),
@@ -124,6 +124,13 @@ def _options(context: RecipeContext, finding: Finding, point: str) -> Iterator[O
             evidence=tuple(_evidence(context, point, marks, decisions)),
             steps=(step,),
         )
+
+
+def _operation(context: RecipeContext, session_id: str, marks: Mapping[str, str | None]) -> Operation:
+    """The update of one session, which is the same in many options."""
+    wanted = ("remark", session_id, tuple(marks.items()))
+    operation: Operation = context.once(wanted, lambda: remark(context, session_id, marks))
+    return operation
 
 
 def _settle(

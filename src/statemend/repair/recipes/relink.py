@@ -14,7 +14,8 @@ subagent run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Verdict
@@ -25,8 +26,9 @@ from statemend.repair.plan import Choice, Option, Source, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
 from statemend.store.schema import Era
 
-#: So many ways to link several sessions are listed; beyond that, one link at a time.
-_WAYS = 24
+#: So many ways to link several sessions are listed; beyond that, one link at a time, and no more than
+#: ``_MOST``.
+_WAYS, _MOST = 24, 200
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
@@ -45,16 +47,30 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
 
 def _link(context: RecipeContext, finding: Finding, found: Handoffs, together: tuple[Pair, ...]) -> Proposal:
     root = finding.subject.session
-    ways = [way for way in matchings(together, _WAYS) if not _new_faults(context, way)]
+    host = min(pair.root.id for pair in together)
+    ways: list[tuple[Pair, ...]] = context.once(
+        ("ways to link", host),
+        lambda: list(islice(_ways(context, together), _MOST + 1)),
+    )
     if not ways:
         return leave(finding, "every link would part the ways of resume and export; settle that first")
     if len(together) == 1 and together[0].strong and not _misread(context, together[0]):
         return _step(context, finding, together[0], StepClass.SAFE, 1)
-    host = min(pair.root.id for pair in together)
-    findings = {one.subject.session: one for one in context.of_rule(finding.rule)}
+    findings: Mapping[str | None, Finding] = context.once(
+        "cut roots", lambda: {one.subject.session: one for one in context.of_rule(finding.rule)}
+    )
     if root != host and host in findings:
         return leave(finding, f"decided together with {findings[host].id}: the same sessions fit")
     return _choice(context, {**findings, root: finding}, finding, ways, found)
+
+
+def _ways(context: RecipeContext, together: tuple[Pair, ...]) -> Iterator[tuple[Pair, ...]]:
+    """The ways to link the sessions of these pairs that make no fault, those of strong pairs first where each
+    is a single link."""
+    ways = matchings(together, _WAYS)
+    if len(ways) > _MOST:
+        ways.sort(key=lambda way: not all(pair.strong for pair in way))
+    return (way for way in ways if not _new_faults(context, way))
 
 
 def _nothing_fits(finding: Finding) -> str:
@@ -105,13 +121,15 @@ def _step(context: RecipeContext, finding: Finding, pair: Pair, kind: StepClass,
 
 def _choice(
     context: RecipeContext,
-    findings: dict[str | None, Finding],
+    findings: Mapping[str | None, Finding],
     finding: Finding,
     ways: Sequence[tuple[Pair, ...]],
     found: Handoffs,
 ) -> Choice:
     options: list[Option] = []
     number = 0
+    cut_short = f" (only the first {_MOST} links are listed)" if len(ways) > _MOST else ""
+    ways = ways[:_MOST]
     for way in ways:
         steps = []
         for pair in way:
@@ -131,7 +149,7 @@ def _choice(
     return Choice(
         id=choice_id(RECIPE.name, finding),
         finding=finding.id,
-        question=f"Which session is continued by {', by '.join(roots)}?",
+        question=f"Which session is continued by {', by '.join(roots)}?" + cut_short,
         options=tuple(options),
     )
 

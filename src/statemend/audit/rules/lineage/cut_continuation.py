@@ -37,9 +37,9 @@ from collections.abc import Iterator
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.handoff import READS, CutRoot, Match, cut_roots, dead_ends, exported_links, match
+from statemend.audit.handoff import CutRoot, cut_roots, dead_ends
+from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
-from statemend.store.lineage import Node
 
 #: A session that is this much (seconds) older than its first row was rewritten in place.
 REWRITTEN_AFTER = 60.0
@@ -47,15 +47,18 @@ REWRITTEN_AFTER = 60.0
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session that begins in the middle."""
-    ends: list[Node] | None = None
-    links: dict[tuple[str, str], str] = {}
-    for root in cut_roots(context):
-        if ends is None:
-            ends = list(dead_ends(context))
-            links = exported_links(context)
-        matches = [found for node in ends if (found := match(context, node, root, links)) is not None]
-        parents = {parent: path for (parent, child), path in links.items() if child == root.id}
-        yield _finding(context, root, matches, parents)
+    roots = list(cut_roots(context))
+    if not roots:
+        return
+    links = exported_links(context)
+    matches: dict[str, list[Match]] = {}
+    for found in pairings(context.store, dead_ends(context), roots, links):
+        matches.setdefault(found.child, []).append(found)
+    parents: dict[str, dict[str, str]] = {}
+    for (parent, child), path in links.items():
+        parents.setdefault(child, {})[parent] = path
+    for root in roots:
+        yield _finding(context, root, matches.get(root.id, []), parents.get(root.id, {}))
 
 
 def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dict[str, str]) -> Finding:

@@ -55,15 +55,16 @@ def rings(pointers: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
         for target in targets:
             behind.setdefault(target, set()).add(session_id)
     left = set(pointers) - _settled(pointers) - _settled(behind)
-    while left:
+    for first in sorted(left):
         ring: set[str] = set()
-        reached = {min(left)}
+        reached = {first} & left
         while reached:
             session_id = reached.pop()
             ring.add(session_id)
             reached |= (left & {*pointers[session_id], *behind[session_id]}) - ring
         left -= ring
-        yield tuple(sorted(ring))
+        if ring:
+            yield tuple(sorted(ring))
 
 
 def check(context: Context) -> Iterator[Finding]:

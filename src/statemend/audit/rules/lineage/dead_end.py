@@ -36,12 +36,13 @@ has not expired holds the conversation, the rule is silent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.handoff import READS, CutRoot, cut_roots, dead_ends, exported_links, match
+from statemend.audit.handoff import cut_roots, dead_ends
+from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.store.lineage import Node
 
@@ -71,27 +72,25 @@ def rows_vanished(context: Context, node: Node) -> bool:
     return isinstance(highest, int) and highest > previous
 
 
-def deleted_continuations(
-    context: Context, node: Node, links: Mapping[tuple[str, str], str]
-) -> dict[str, str]:
-    """Sessions that an export shows as what followed ``node`` and that the store lost since: id to file."""
-    return {
-        child: path
-        for (parent, child), path in links.items()
-        if parent == node.id and context.store.one(PRESENT, (child,)) is None
-    }
-
-
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session that ends in nothing."""
-    roots: list[CutRoot] | None = None
-    links: dict[tuple[str, str], str] = {}
-    for node in dead_ends(context):
-        if roots is None:
-            roots = list(cut_roots(context))
-            links = exported_links(context)
-        matches = [found for root in roots if (found := match(context, node, root, links)) is not None]
-        deleted = deleted_continuations(context, node, links)
+    ends = list(dead_ends(context))
+    if not ends:
+        return
+    links = exported_links(context)
+    fitting: dict[str, list[Match]] = {}
+    for found in pairings(context.store, ends, list(cut_roots(context)), links):
+        fitting.setdefault(found.parent, []).append(found)
+    followed: dict[str, dict[str, str]] = {}
+    for (parent, child), path in links.items():
+        followed.setdefault(parent, {})[child] = path
+    for node in ends:
+        matches = fitting.get(node.id, [])
+        deleted = {
+            child: path
+            for child, path in followed.get(node.id, {}).items()
+            if context.store.one(PRESENT, (child,)) is None
+        }
         verdict, severity = Verdict.FAULT, Severity.HIGH
         if not matches and deleted:
             verdict, severity = Verdict.LEFTOVER, Severity.LOW

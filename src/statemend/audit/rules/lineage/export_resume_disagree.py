@@ -44,9 +44,13 @@ from statemend.store.schema import Era
 def first_segments(graph: Graph) -> Iterator[Node]:
     """The sessions that begin a chain: ended by compression, and not themselves a continuation."""
     for node in sorted(graph.nodes.values(), key=lambda node: node.id):
-        siblings = graph.continuations(node.parent_id) if node.parent_id else ()
-        if node.compressed and all(sibling.id != node.id for sibling in siblings):
+        if node.compressed and not qualifies(graph, node.parent_id, node.id):
             yield node
+
+
+def qualifies(graph: Graph, parent_id: str | None, child_id: str) -> bool:
+    """Whether a session is one of those that may continue ``parent_id``."""
+    return parent_id is not None and any(child.id == child_id for child in graph.continuations(parent_id))
 
 
 def path(graph: Graph, start: str, tip: str) -> tuple[str, ...]:
@@ -68,11 +72,7 @@ def inherited_marker(node: Node) -> bool:
 
 def subagents_on(graph: Graph, way: tuple[str, ...]) -> list[str]:
     """Sessions on a resume path that do not qualify as continuation of the one before them."""
-    return [
-        child
-        for parent, child in pairwise(way)
-        if all(candidate.id != child for candidate in graph.continuations(parent))
-    ]
+    return [child for parent, child in pairwise(way) if not qualifies(graph, parent, child)]
 
 
 def lawful(graph: Graph, resumed: tuple[str, ...], exported: tuple[str, ...]) -> bool:
