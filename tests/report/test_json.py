@@ -21,15 +21,11 @@ def test_every_report_obeys_the_published_schema(make: Callable[[], Report]) -> 
     jsonschema.validate(stdlib.loads(json.render(make())), schema)
 
 
-def test_the_published_schema_is_that_of_the_types() -> None:
-    assert json.SCHEMA_FILE.read_text("utf-8") == json.schema(), "run statemend.report.json.write_schema()"
-
-
 def test_the_schema_refuses_what_the_contract_does_not_know() -> None:
     document = stdlib.loads(json.render(sample.report()))
     document["findings"][0]["severity"] = "terrible"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, stdlib.loads(json.schema()))
+        jsonschema.validate(document, stdlib.loads(json.SCHEMA_FILE.read_text("utf-8")))
 
 
 def test_the_contract_names_its_top_level() -> None:

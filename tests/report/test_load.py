@@ -60,6 +60,30 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path: Path, content: bytes
     assert "\n" not in told
 
 
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        ("tool", "version"),
+        ("", "generated_at"),
+        ("rules", "id"),
+        ("rules", "slug"),
+        ("findings", "id"),
+        ("findings", "rule"),
+        ("artifacts", "kind"),
+        ("artifacts", "sha256"),
+        ("timeline", "at"),
+        ("checklist", "question"),
+    ],
+)
+@pytest.mark.parametrize("word", ["<b>", "a\x1b[2J", "x" * 201, "[a](b)", "\u202e"], ids=list("abcde"))
+def test_our_own_words_are_plain(tmp_path: Path, part: str, field: str, word: str) -> None:
+    document = stdlib.loads(json.render(sample.report()))
+    place = document[part] if part else document
+    (place[0] if isinstance(place, list) else place)[field] = word
+    with pytest.raises(UsageError, match="not a report"):
+        load_report(write(tmp_path, stdlib.dumps(document).encode()))
+
+
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, why in ((tmp_path / "none", "No such file"), (tmp_path, "not a"), (tmp_path / "pipe", "not a")):

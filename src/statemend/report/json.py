@@ -1,4 +1,4 @@
-"""The report as JSON, and the JSON Schema of it."""
+"""The report as JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from statemend.report.model import SCHEMA, Report
+from statemend.report.model import Report
 from statemend.report.text import encodable
 
-#: The published schema. ``write_schema`` makes it; a test says when it is stale.
+#: The published schema of a report.
 SCHEMA_FILE = Path(__file__).parent / "schema" / "report-v1.json"
 
 _NOT_ASCII = re.compile(r"[^\x20-\x7e\n]")
@@ -60,30 +60,3 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_encodable(item) for item in value]
     return value
-
-
-def schema() -> str:
-    """The JSON Schema of the contract, generated from the types."""
-    definition = msgspec.json.schema(Report)
-    described = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": SCHEMA,
-        **definition,
-    }
-    return dump(_one_line(described))
-
-
-def _one_line(value: Any) -> Any:
-    """Descriptions without the line breaks of the source they come from."""
-    if isinstance(value, dict):
-        return {
-            key: " ".join(item.split()) if key == "description" and isinstance(item, str) else _one_line(item)
-            for key, item in value.items()
-        }
-    return [_one_line(item) for item in value] if isinstance(value, list) else value
-
-
-def write_schema() -> Path:
-    """Write the published schema anew and say where."""
-    SCHEMA_FILE.write_text(schema(), encoding="utf-8")
-    return SCHEMA_FILE

@@ -1,0 +1,84 @@
+"""What changed between two reports, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from statemend.audit.finding import Finding
+from statemend.report import diff_words, text
+from statemend.report.diff import Diff, Difference
+from statemend.report.table import severity_text
+
+MOST = 50
+
+_Row = tuple[Text, Text, Text, Text]
+
+
+def renderable(found: Diff) -> RenderableType:
+    """The comparison for a ``rich`` console; nothing in it is read as markup."""
+    return Group(*_parts(found))
+
+
+def _parts(found: Diff) -> Iterator[RenderableType]:
+    for word, side in (("from", found.before), ("to", found.after)):
+        said = f"{word:4} {text.clip(side.generated_at, 40)} {text.clip(side.home, 200)}: {diff_words.side(side)}"
+        yield Text(said, style="dim")
+    yield Text(text.clip(found.verdict, 300), style="bold")
+    for title, items in diff_words.sections(found):
+        yield from _section(title, [_row(item.finding, _what(item)) for item in items])
+    changed = [_row(change.finding, _lines(diff_words.fields(change))) for change in found.changed]
+    yield from _section("Changed", changed)
+    for title, lines in diff_words.notes(found):
+        yield from _heading(title)
+        for line in lines[:MOST]:
+            yield Padding(Text(text.clip(line, 300)), (0, 0, 0, 2))
+        yield from _more(len(lines))
+    if found.new:
+        first = found.new[0].finding
+        command = first.remedy.command or f"statemend explain {first.rule}"
+        yield Text()
+        yield Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold")
+
+
+def _section(title: str, rows: Sequence[_Row]) -> Iterator[RenderableType]:
+    if not rows:
+        return
+    yield from _heading(f"{title} ({len(rows):,})")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(3):
+        table.add_column(no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")
+    for row in rows[:MOST]:
+        table.add_row(*row)
+    yield Padding(table, (0, 0, 0, 2))
+    yield from _more(len(rows))
+
+
+def _heading(title: str) -> Iterator[RenderableType]:
+    yield Text()
+    yield Text(title, style="bold")
+
+
+def _more(total: int) -> Iterator[RenderableType]:
+    if total > MOST:
+        yield Text(f"  {total - MOST:,} more: use --format json", style="dim")
+
+
+def _row(finding: Finding, what: Text) -> _Row:
+    return Text(text.clip(finding.id, 60)), severity_text(finding.severity), Text(finding.verdict.value), what
+
+
+def _what(item: Difference) -> Text:
+    what = Text(text.clip(item.finding.summary, 200))
+    if item.reason:
+        what.append(f" ({text.clip(item.reason, 240)})", style="dim")
+    return what
+
+
+def _lines(lines: Sequence[str]) -> Text:
+    return Text("\n".join(text.clip(line, 400) for line in lines))
