@@ -28,7 +28,8 @@ _MARKS = (b"conversation turn: session=", b" for deleted session ")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
 
 _ROUTES = "SELECT scope, session_key, entry_json FROM gateway_routing ORDER BY updated_at"
-_ROUTING_FILE = "sessions/sessions.json"
+#: Where the gateway keeps its routes too; what the store lacks it takes from there.
+ROUTING_FILE = "sessions/sessions.json"
 _LARGEST_ROUTING_FILE = 64 * 1024 * 1024
 
 
@@ -114,7 +115,7 @@ def _named(word: str | None) -> str | None:
 def read_routes(store: Store, inventory: Inventory) -> dict[str, Route]:
     """The newest route to each session: of the store, else of ``sessions.json``."""
     found = {
-        session_id: Route("a route in the index of the gateway", _ROUTING_FILE, columns)
+        session_id: Route("a route in the index of the gateway", ROUTING_FILE, columns)
         for session_id, columns in _parsed(_routing_file(Path(inventory.home.root)))
     }
     if store.table_exists("gateway_routing"):
@@ -125,8 +126,17 @@ def read_routes(store: Store, inventory: Inventory) -> dict[str, Route]:
     return found
 
 
+def filed_routes(root: Path) -> dict[str, str]:
+    """The routes that the gateway's file in a home holds: the key of each chat and its session."""
+    return {
+        key: entry["session_id"]
+        for key, entry in _routing_file(root)
+        if isinstance(entry, dict) and isinstance(entry.get("session_id"), str)
+    }
+
+
 def _routing_file(root: Path) -> Iterable[tuple[str, Any]]:
-    path = root / _ROUTING_FILE
+    path = root / ROUTING_FILE
     try:
         if not path.is_file() or size(path) > _LARGEST_ROUTING_FILE:
             return ()

@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.audit.builder import NOW, VERSIONS, HomeBuilder
+from tests.audit.routes import bind
+from tests.audit.unset import WITH_STATE, loosen
 from tests.repair.planning import plan_of
 
 from statemend.repair.apply import apply
@@ -20,8 +22,13 @@ from statemend.store.identity import store_digest
 Build = Callable[..., HomeBuilder]
 
 
+#: All but the messages that get their state.
+UNTOUCHED = "SELECT * FROM messages WHERE session_id <> 'stateless' ORDER BY id"
+
+
 def damaged(home: HomeBuilder) -> None:
-    """Everything at once: two orphans, a child of one of them, wrong counters, a dead link."""
+    """Everything at once: two orphans, a child of one of them, wrong counters, a dead link, a topic bound to
+    nothing, and where messages have a state one that lost it."""
     for name in ("gone", "gone-too"):
         home.chat(name, 5)
     home.sql("DELETE FROM sessions")
@@ -29,6 +36,10 @@ def damaged(home: HomeBuilder) -> None:
     home.chat("detached", 2, parent_session_id="nobody")
     home.chat("miscounted", 4)
     home.sql("UPDATE sessions SET message_count = 77, tool_call_count = 5 WHERE id = 'miscounted'")
+    bind(home, "nowhere")
+    if home.version in WITH_STATE:
+        loosen(home).chat("stateless", 2)
+        home.turns("stateless", 1, active=None)
 
 
 def chosen(plan: Plan) -> Plan:
@@ -47,9 +58,12 @@ def test_all_at_once(build: Build, tmp_path: Path, version: str) -> None:
     home = build(version)
     damaged(home)
     before, sequence = digest(home), home.sql("SELECT * FROM sqlite_sequence")
-    messages = home.sql("SELECT * FROM messages ORDER BY id")
+    messages = home.sql(UNTOUCHED)
     plan = chosen(plan_of(home))
-    assert {step.recipe for step in plan.selected()} == {"rebuild-session", "counters", "parents"}
+    recipes = {"rebuild-session", "counters", "parents", "routing"}
+    if version in WITH_STATE:
+        recipes.add("heal-active")
+    assert {step.recipe for step in plan.selected()} == recipes
     file = tmp_path / "plan.json"
     file.write_bytes(dump(plan))
 
@@ -57,7 +71,7 @@ def test_all_at_once(build: Build, tmp_path: Path, version: str) -> None:
 
     assert (run.state, run.remaining, run.new, run.troubles) == (State.APPLIED, (), (), ())
     assert home.audit().findings == ()
-    assert home.sql("SELECT * FROM messages ORDER BY id") == messages
+    assert home.sql(UNTOUCHED) == messages
     again = plan_of(home)
     assert (again.findings, again.steps, again.choices, again.left) == ((), (), (), ())
 

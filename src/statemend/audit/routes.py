@@ -1,0 +1,74 @@
+"""The ways by which the gateway finds the session of a chat, where they lead to a session that is gone.
+
+Gone is a session of which neither the row nor a message is there: one whose messages remain is rebuilt, and
+its ways are right again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from statemend.audit.context import Context
+
+#: Whether neither a session ``{id}`` nor a message of it is there.
+GONE = (
+    "NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.id = {id}) "
+    "AND NOT EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = {id})"
+)
+_ROUTES = f"""
+    SELECT r.session_id, r.scope, r.session_key
+    FROM (
+        SELECT scope, session_key, CASE WHEN json_valid(entry_json)
+                                        THEN json_extract(entry_json, '$.session_id') END AS session_id
+        FROM gateway_routing
+    ) AS r
+    WHERE typeof(r.session_id) = 'text'
+      AND r.session_id <> ''
+      AND {GONE.format(id="r.session_id")}
+    ORDER BY r.session_id, r.scope, r.session_key
+"""
+_BINDINGS = f"""
+    SELECT b.session_id, b.profile_name, b.chat_id, b.thread_id
+    FROM telegram_dm_topic_bindings AS b
+    WHERE typeof(b.session_id) = 'text'
+      AND {GONE.format(id="b.session_id")}
+    ORDER BY b.session_id, b.profile_name, b.chat_id, b.thread_id
+"""
+ROUTES, BINDINGS = "gateway_routing", "telegram_dm_topic_bindings"
+#: Begins the key of a chat of the default profile, whatever profile the store belongs to.
+_MAIN = "main"
+
+
+class Way(NamedTuple):
+    """One row that leads to a session that is gone. ``key`` holds the columns that name the row, in any
+    release; ``name`` is what a person calls it."""
+
+    table: str
+    session_id: str
+    name: str
+    key: Mapping[str, str]
+
+
+def ways_to_nothing(context: Context) -> Iterator[Way]:
+    """Every route and topic binding of this store's own chats that leads to a session that is gone.
+
+    The gateway of a home keeps the routes of all its profiles, whose sessions are in stores of their own: a
+    route of another profile says nothing about this store.
+    """
+    profiles = {_MAIN, *_profile(Path(context.home.root))}
+    for session_id, scope, key in context.store.rows(_ROUTES):
+        namespace = str(key).split(":")
+        if namespace[0] != "agent" or namespace[1:2] == [] or namespace[1] in profiles:
+            yield Way(ROUTES, session_id, str(key), {"scope": scope, "session_key": key})
+    for session_id, profile, chat, thread in context.store.rows(_BINDINGS):
+        name = f"topic {thread} of chat {chat}"
+        yield Way(BINDINGS, session_id, name, {"profile_name": profile, "chat_id": chat, "thread_id": thread})
+
+
+def _profile(root: Path) -> Iterator[str]:
+    """The name of the profile whose home this is, if it is one's."""
+    folder = root.absolute()
+    if folder.parent.name == "profiles":
+        yield folder.name
