@@ -4,25 +4,26 @@ done."""
 from __future__ import annotations
 
 import ast
-import itertools
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
-import apsw
 import pytest
 from tests.repair import cleanups, plans
 from tests.repair.cleanups import NOW, Cleaned, at, cleaned
-from tests.repair.faults import faults
+from tests.repair.faults import Faults, faults, undisturbed
+from tests.repair.test_faults import FAILED, each_case, each_fault
+from tests.repair.whole import restore, sound
 
 import statemend
 from statemend.errors import Refused, RolledBack, StatemendError, Undetermined, UsageError
 from statemend.repair import bounds, cleanup_plan
 from statemend.repair.cleanup import apply
 from statemend.repair.cleanup_perform import CleanupFolder, perform
+from statemend.repair.cleanup_plan import CleanupPlan
 from statemend.repair.plan import Kind, Operation
 from statemend.repair.run import RunFolder, State
 from statemend.repair.undo import undo
@@ -289,26 +290,37 @@ def test_killed_at_any_step(newest: Cleaned, tmp_path: Path, step: str, mode: st
     assert plans.digest(newest.store) == old
 
 
-@pytest.mark.parametrize("dead", [False, True], ids=["once", "from then on"])
-@pytest.mark.parametrize(("release", "stride"), [("0.22.2", 3), ("0.19.0", 11), ("0.13.0", 11)])
-def test_a_cleanup_is_whole_whatever_fails(tmp_path: Path, release: str, stride: int, dead: bool) -> None:
+def begun(scene: Cleaned, plan: CleanupPlan, name: str) -> CleanupFolder:
+    """The folder of a run of this plan, as it is before the change."""
+    RunFolder.create(scene.folder / name, plan.envelope())
+    folder = CleanupFolder(scene.folder / name)
+    folder.cleanup.write_bytes(cleanup_plan.dump(plan))
+    return folder
+
+
+@each_fault
+@each_case
+def test_a_cleanup_is_whole_whatever_fails(tmp_path: Path, release: str, mode: str, dead: bool) -> None:
     """The n-th write, sync, truncate, open, lock or delete fails, and maybe all after it."""
     scene = cleaned(tmp_path, release)
+    plans.query(scene.store, f"PRAGMA journal_mode = {mode}")
     plan = scene.plan("alpha")
-    old, pristine, new = plans.digest(scene.store), scene.store.read_bytes(), None
-    seen: set[str] = set()
-    for number in itertools.count(1, stride):
-        scene.store.write_bytes(pristine)
-        RunFolder.create(tmp_path / f"run-{number}", plan.envelope())
-        folder = CleanupFolder(tmp_path / f"run-{number}")
-        folder.cleanup.write_bytes(cleanup_plan.dump(plan))
+    old, pristine, seen = plans.digest(scene.store), scene.store.read_bytes(), set[str]()
+    folder = begun(scene, plan, "run")
+
+    def work(injected: Faults) -> str:
+        return perform(plan, scene.store, folder, folder.log(injected.reached), now=NOW).undo.digest_after
+
+    chosen = undisturbed(tmp_path, work)
+    new = plans.digest(scene.store)
+    for number in chosen:
+        restore(scene.store, pristine)
+        folder = begun(scene, plan, f"run-{number}")
         error: Exception | None = None
         with faults(tmp_path, number, dead=dead) as injected:
             try:
-                done = perform(plan, scene.store, folder, folder.log(), now=NOW)
-                new = done.undo.digest_after
-            except (StatemendError, SystemError) as caught:
-                # A file system in Python that fails while apsw ends a backup by force gives ``SystemError``.
+                assert work(injected) == new
+            except StatemendError as caught:
                 error = caught
         seen.update(injected.happened[:1])
         digest = plans.digest(scene.store)
@@ -316,20 +328,67 @@ def test_a_cleanup_is_whole_whatever_fails(tmp_path: Path, release: str, stride:
             assert digest == new
         elif not isinstance(error, Undetermined):
             assert digest == old, injected.happened
-        with closing(apsw.Connection(str(scene.store))) as plain:
-            assert plain.execute("PRAGMA quick_check").get == "ok"
+        sound(scene.store, mode)
         state = verify(folder.path, now=NOW).state
         assert (digest == old) is (state in (State.NOT_APPLIED, State.BEFORE_COMMIT)), (
             injected.happened,
             error,
         )
         if digest != old:
+            assert state is State.AFTER_COMMIT
             assert undo(folder.path, now=NOW).state is State.UNDONE
             assert plans.digest(scene.store) == old
-        if not injected.happened:
-            break
+    assert not injected.happened
     assert error is None
-    assert len(seen) > 5
+    assert seen >= {"write state.db", "open state.db", "half a write receipt.promised.json", *FAILED[mode]}
+    print(f"cleanup {release} {mode}: {len(chosen) - 1} failures")
+
+
+@each_fault
+@pytest.mark.parametrize(("release", "mode"), [("0.22.2", "wal"), ("0.19.0", "delete")])
+def test_an_undo_of_a_cleanup_is_whole_whatever_fails(
+    tmp_path: Path, release: str, mode: str, dead: bool
+) -> None:
+    scene = cleaned(tmp_path, release)
+    plans.query(scene.store, f"PRAGMA journal_mode = {mode}")
+    plan = scene.plan("alpha")
+    old, kept = plans.digest(scene.store), begun(scene, plan, "kept")
+    log = kept.log()
+    new = perform(plan, scene.store, kept, log, now=NOW).undo.digest_after
+    log.step("committed")
+    cleaned_up, place, seen = scene.store.read_bytes(), tmp_path / "run", set[str]()
+    shutil.copytree(kept.path, place)
+
+    def work(injected: Faults) -> State:
+        return undo(place, now=NOW, steps=injected.reached).state
+
+    chosen = undisturbed(tmp_path, work)
+    assert plans.digest(scene.store) == old
+    for number in chosen:
+        restore(scene.store, cleaned_up)
+        place = tmp_path / f"run-{number}"
+        shutil.copytree(kept.path, place)
+        error: StatemendError | None = None
+        with faults(tmp_path, number, dead=dead) as injected:
+            try:
+                assert work(injected) is State.UNDONE
+            except StatemendError as caught:
+                error = caught
+        seen.update(injected.happened[:1])
+        digest = plans.digest(scene.store)
+        assert digest in (old, new)
+        if error is None:
+            assert digest == old
+        elif isinstance(error, RolledBack):
+            assert digest == new, injected.happened
+        sound(scene.store, mode)
+        assert verify(place, now=NOW).state is (State.UNDONE if digest == old else State.AFTER_COMMIT)
+        assert undo(place, now=NOW).state is State.UNDONE
+        assert plans.digest(scene.store) == old
+    assert not injected.happened
+    assert error is None
+    assert seen >= {"write state.db", "open state.db", *FAILED[mode]}
+    print(f"undo of a cleanup {release} {mode}: {len(chosen) - 1} failures")
 
 
 # Nobody else deletes
