@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.playbook.conftest import Nobody, Yes, passed, run, states
 
 from statemend.errors import Refused, StoreHeld, UsageError
 from statemend.playbook import runner
@@ -21,7 +22,6 @@ from statemend.repair.lock import hold
 from statemend.report.playbook_run import RunState
 from statemend.store.connection import open_for_audit
 from statemend.store.identity import store_digest
-from tests.playbook.conftest import Nobody, Yes, passed, run, states
 
 HEAD = """
 schema: statemend/playbook/v1

@@ -12,8 +12,10 @@ import typer
 
 from statemend.cli import (
     apply,
+    bundle,
     cleanup,
     demo,
+    diff,
     explain,
     export,
     plan,
@@ -62,6 +64,7 @@ app = typer.Typer(
 )
 VERBS = (
     scan,
+    diff,
     show,
     explain,
     rules,
@@ -73,6 +76,7 @@ VERBS = (
     export,
     cleanup,
     playbook,
+    bundle,
     demo,
 )
 for verb in VERBS:

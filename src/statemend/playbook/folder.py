@@ -87,9 +87,12 @@ class PlaybookFolder:
         return run
 
     def new_attempt(self, number: int, step_id: str) -> Path:
-        """A new folder for a step. One that was broken off keeps the folder it had."""
-        tried = len(self.attempts(number, step_id))
-        path = self.steps / (_name(number, step_id) + (f".{tried + 1}" if tried else ""))
+        """A new folder for a step. An attempt that broke off keeps the folder it had, if anything is in
+        it."""
+        tried = self.attempts(number, step_id)
+        if tried and not any(tried[0].iterdir()):
+            return tried[0]
+        path = self.steps / (_name(number, step_id) + (f".{len(tried) + 1}" if tried else ""))
         path.mkdir(mode=0o700)
         durable.sync_folder(self.steps)
         return path

@@ -245,6 +245,13 @@ class Cleanup(_Step, frozen=True, kw_only=True, tag="cleanup"):
     artifacts: tuple[str, ...] = ()
 
 
+class Bundle(_Step, frozen=True, kw_only=True, tag="bundle"):
+    """Packs everything that the run has made so far into one file, without the text of messages unless
+    `with_content` says so. What is left out is listed in it."""
+
+    with_content: bool = False
+
+
 class Pause(_Step, frozen=True, kw_only=True, tag="pause"):
     """Shows `message` and waits for a yes at the terminal. With `--yes` it goes on; unattended without it,
     the run stops here and goes on from here the next time."""
@@ -252,7 +259,21 @@ class Pause(_Step, frozen=True, kw_only=True, tag="pause"):
     message: Prose
 
 
-Step = Scan | Check | Plan | Choose | Rehearse | Apply | Verify | Export | Snapshot | Report | Cleanup | Pause
+Step = (
+    Scan
+    | Check
+    | Plan
+    | Choose
+    | Rehearse
+    | Apply
+    | Verify
+    | Export
+    | Snapshot
+    | Report
+    | Cleanup
+    | Bundle
+    | Pause
+)
 
 
 class Playbook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

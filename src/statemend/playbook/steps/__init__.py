@@ -54,6 +54,10 @@ def perform(step: model.Step, env: Env) -> Outcome:
             from statemend.playbook.steps import cleanup
 
             return cleanup.run(step, env)
+        case model.Bundle():
+            from statemend.playbook.steps import bundle
+
+            return bundle.run(step, env)
         case model.Pause():
             from statemend.playbook.steps import pause
 

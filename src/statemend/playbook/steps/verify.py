@@ -19,6 +19,8 @@ from statemend.report.json import dump
 from statemend.report.playbook_run import PASSING, StepState
 from statemend.store import durable
 
+#: What the files with the proofs are called, before the name of the step.
+VERIFIED = "verified-"
 #: The fact that names, by comma, the steps that were proven.
 PROVEN = "proven"
 
@@ -78,7 +80,7 @@ def _verified(name: str, env: Env) -> _Found:
     if not isinstance(place, str):
         return _Found(name, "nothing was changed")
     run = verify(env.folder.path / place, progress=env.progress)
-    durable.write_new(env.place / f"{name}.json", dump(run).encode())
+    durable.write_new(env.place / f"{VERIFIED}{name}.json", dump(run).encode())
     if run.state is State.APPLIED:
         return _Found(name, run.state.value)
     code = VerificationFailed.exit_code if run.state is State.FAILED else Undetermined.exit_code
@@ -88,7 +90,7 @@ def _verified(name: str, env: Env) -> _Found:
 def _export(name: str, env: Env) -> _Found:
     written = [_read(path) for path in _records(env.place_of(name))]
     proofs = [proof for each in written for proof in reprove(each, progress=env.progress)]
-    durable.write_new(env.place / f"{name}.json", dump(proofs).encode())
+    durable.write_new(env.place / f"{VERIFIED}{name}.json", dump(proofs).encode())
     changed = [proof for proof in proofs if proof.reasons]
     holding = len(proofs) - len(changed)
     if changed and not holding:
