@@ -436,6 +436,20 @@ def test_what_life_brings_later_is_not_held_against_a_verified_run(newest: Path,
     assert note.startswith("ORP001-")
 
 
+def test_what_comes_later_in_a_session_that_was_changed_is_held_against_the_run(
+    newest: Path, tmp_path: Path
+) -> None:
+    store, file = attempt(tmp_path, newest, named)
+    run = apply(file, now=plans.NOW)
+    columns = "session_id, role, content, timestamp"
+    plans.change(store, f"INSERT INTO messages ({columns}) SELECT {columns} FROM messages")
+
+    again = verify(Path(run.folder), now=plans.NOW)
+
+    assert again.state is State.FAILED
+    assert [one.partition("-")[0] for one in again.new] == ["CNT001"]
+
+
 def test_a_trigger_that_does_more_than_derive_is_refused(newest: Path, tmp_path: Path) -> None:
     store = plans.home_with(tmp_path, newest)
     ((session,),) = plans.query(store, "SELECT id FROM sessions")
