@@ -81,6 +81,8 @@ def _read(source: Source, values: Values | None) -> tuple[Playbook | None, tuple
     inputs = _inputs(plain, source.data.get("inputs"))
     reader = Converter(source, values or _samples(inputs, source.data))
     made = reader.fields(Playbook, source.data, "$", fixed=_FIXED, elsewhere=("inputs", "steps"))
+    if "run" in reader.uses(source.data.get("home")):
+        reader.add("$.home", "the home is found before a run begins; name it by an input")
     if "home" not in source.data:
         made["home"] = reader.value(str, _HOME, "$", fixed=False)
     steps = _steps(reader, source.data)

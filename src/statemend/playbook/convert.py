@@ -108,16 +108,30 @@ class Converter:
             return msgspec.convert(filled, kind)
         except msgspec.ValidationError as error:
             text, _, inner = str(error).partition(" - at `$")
-            if not (self._is_open(data) and _takes_text(kind)):
+            if not (self.uses(data) & self._values.open and _takes_text(kind)):
                 self.add(path + inner.rstrip("`").removeprefix("$"), _in_words(text, kind))
             return default
+
+    def uses(self, data: object) -> frozenset[str]:
+        """The variables that templates anywhere in ``data`` use. One that cannot be uses none."""
+        if isinstance(data, dict | list):
+            parts = data.values() if isinstance(data, dict) else data
+            return frozenset[str]().union(*map(self.uses, parts))
+        try:
+            return names(data) if isinstance(data, str) else frozenset()
+        except TemplateError:
+            return frozenset()
 
     def _fill(self, data: object, path: str, *, fixed: bool) -> Any:
         if isinstance(data, dict):
             return {key: self._fill(item, f"{path}.{key}", fixed=fixed) for key, item in data.items()}
         if isinstance(data, list):
             return [self._fill(item, f"{path}[{number}]", fixed=fixed) for number, item in enumerate(data)]
-        if not isinstance(data, str) or not has_template(data):
+        if not isinstance(data, str):
+            return data
+        if "\0" in data:
+            self.add(path, "a NUL character; remove it")
+        if not has_template(data):
             return data
         if fixed:
             name = path.rpartition(".")[2].partition("[")[0]
@@ -133,11 +147,6 @@ class Converter:
         except TemplateError as error:
             self._add(self._source.within(path, error.line, "{"), str(error))
             return data
-
-    def _is_open(self, data: object) -> bool:
-        if isinstance(data, dict | list):
-            return any(map(self._is_open, data.values() if isinstance(data, dict) else data))
-        return isinstance(data, str) and bool(names(data) & self._values.open)
 
     def _add(self, place: Place, text: str) -> None:
         self.problems.append(Problem(place.line, place.column, text))

@@ -20,17 +20,25 @@ import yaml
 from statemend.errors import Undetermined, UsageError
 from statemend.formats.files import opened
 
-#: Bytes.
-LARGEST: Final = 256 * 1024
 DEEPEST: Final = 20
-MOST_NODES: Final = 5000
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS: Mapping[str, Any] = {"": None, "null": None, "true": True, "false": False}
 _INT64 = range(-(1 << 63), 1 << 63)
 _LONGEST_NUMBER = 40
 _LONGEST_KEY = 100
 _CLIPPED = 40
+
+
+class Bounds(NamedTuple):
+    """How large a file may be, in bytes, and how many values it may hold."""
+
+    bytes: int
+    values: int
+
+
+PLAYBOOK: Final = Bounds(256 * 1024, 5000)
 
 
 class Place(NamedTuple):
@@ -70,28 +78,34 @@ class Source(msgspec.Struct, frozen=True):
         return UsageError(f"{self.name}:{place.line}:{place.column}: {text}")
 
 
-def read(path: Path) -> Source:
+def read(path: Path, bounds: Bounds = PLAYBOOK) -> Source:
     """Read a file. Raises ``UsageError`` for what is no such file, or not within the bounds, ``Undetermined``
     where it cannot be read."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: not a regular file; name a YAML file")
     try:
         with opened(path) as file:
-            text = file.read(LARGEST + 1)
+            text = file.read(bounds.bytes + 1)
     except Undetermined as error:
-        raise UsageError(str(error)) from error
-    return parse(text, str(path))
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            raise UsageError(f"{path}: no such file; name a YAML file") from error
+        raise
+    return parse(text, str(path), bounds)
 
 
-def parse(text: bytes, name: str) -> Source:
+def parse(text: bytes, name: str, bounds: Bounds = PLAYBOOK) -> Source:
     """Read what a file called ``name`` holds. Raises ``UsageError``: ``NAME:LINE:COLUMN: what; next``."""
-    if len(text) > LARGEST:
-        raise UsageError(f"{name}: larger than {LARGEST >> 10} KiB; no playbook or choices file is")
+    if len(text) > bounds.bytes:
+        raise UsageError(
+            f"{name}: larger than {bounds.bytes >> 10:,} KiB; such a file never is, so name another"
+        )
     try:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         column = error.start - (text.rfind(b"\n", 0, error.start) + 1) + 1
         raise UsageError(f"{name}:{line}:{column}: not valid UTF-8; save the file as UTF-8 text") from error
-    builder = _Builder(name)
+    builder = _Builder(name, bounds.values)
     try:
         data = builder.document(yaml.parse(decoded, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
@@ -111,10 +125,11 @@ def parse(text: bytes, name: str) -> Source:
 class _Builder:
     """Builds plain values from events, and refuses what is out of bounds."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, most: int) -> None:
         self.places: dict[str, Place] = {}
         self.keys: dict[str, Place] = {}
         self._name = name
+        self._most = most
         self._nodes = 0
 
     def document(self, events: Iterator[yaml.Event]) -> Any:
@@ -172,8 +187,8 @@ class _Builder:
 
     def _admit(self, event: yaml.Event, depth: int) -> None:
         self._nodes += 1
-        if self._nodes > MOST_NODES:
-            raise self._refusal(event, f"more than {MOST_NODES:,} values; make the file smaller")
+        if self._nodes > self._most:
+            raise self._refusal(event, f"more than {self._most:,} values; make the file smaller")
         if depth > DEEPEST:
             raise self._refusal(event, f"nested more than {DEEPEST} deep; make it flatter")
         if isinstance(event, yaml.AliasEvent):
@@ -185,6 +200,8 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
         text = str(event.value)
+        if _SURROGATE.search(text):
+            raise self._refusal(event, "an escape that is half a character; write the character itself")
         if event.style is not None:
             return text
         if text in _WORDS:
