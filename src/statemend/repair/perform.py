@@ -115,7 +115,7 @@ def settle(store: Path, undo: UndoRecord, error: BaseException) -> None:
     """Find out what a failed COMMIT left. Returns if the change is there after all."""
     try:
         with open_for_audit(store) as opened:
-            where = position.of_rows(opened, undo.rows)
+            where = position.of_run(opened, undo)
     except StatemendError as second:
         raise Undetermined(
             f"{store}: COMMIT failed ({said(error)}), and what it left cannot be read ({second}); "

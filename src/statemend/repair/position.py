@@ -33,6 +33,12 @@ def of_rows(store: Store, rows: Sequence[TouchedRow]) -> Position:
     return _one(found)
 
 
+def of_run(store: Store, undo: UndoRecord) -> Position:
+    """The side of a run: of its rows, and where it changed none, of its search indexes."""
+    where = of_rows(store, undo.rows)
+    return of_indexes(store, undo) if where is Position.UNKNOWN else where
+
+
 def of_indexes(store: Store, undo: UndoRecord) -> Position:
     """The side that the search indexes are on which a run built anew, where that can be told: only one that
     was damaged before differs afterwards. ``OLD`` as soon as one of these is damaged."""

@@ -8,8 +8,10 @@ import pytest
 from tests.audit.builder import NOW, HomeBuilder
 from tests.repair.planning import carry_out
 
-from statemend.errors import VerificationFailed
+from statemend.errors import RolledBack, VerificationFailed
+from statemend.repair import record
 from statemend.repair.apply import apply
+from statemend.repair.perform import settle
 from statemend.repair.plan import Plan, dump
 from statemend.repair.planner import draft
 from statemend.repair.rehearse import rehearse
@@ -117,6 +119,16 @@ def test_an_index_that_is_damaged_again_later_is_told_and_built_again(build: Bui
 
     assert apply(file, run_dir=tmp_path / "second", now=NOW).state is State.APPLIED
     assert deep_plan(home).steps == ()
+
+
+def test_what_a_failed_commit_left_is_told_from_the_index(build: Build, tmp_path: Path) -> None:
+    home, _, run = rebuilt(build, tmp_path)
+    undo, _ = record.load(run / "undo.json", run / "undo.changeset")
+    failed = OSError("the disk")
+    settle(home.store, undo, failed)
+    damaged(home)
+    with pytest.raises(RolledBack, match="COMMIT failed and was taken back"):
+        settle(home.store, undo, failed)
 
 
 def test_where_only_the_journal_can_tell_that_is_said(build: Build, tmp_path: Path) -> None:
