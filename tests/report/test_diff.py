@@ -203,7 +203,9 @@ def test_a_finding_whose_file_is_gone_was_not_mended() -> None:
 def test_what_the_first_report_could_not_see_may_not_be_new_and_says_so() -> None:
     before = report(rules=ended("ORP001", "could not run", "a torn page"))
     found = diff(before, report(ORPHAN))
-    assert [each.reason for each in found.new] == ["its rule could not run: a torn page"]
+    assert [each.reason for each in found.new] == [
+        "the first report could not have shown it: its rule could not run: a torn page"
+    ]
     assert exit_code(found) == 1
 
 

@@ -54,8 +54,8 @@ def test_a_hostile_report_shows_no_markup_of_others() -> None:
 
 def test_a_baseline_is_told() -> None:
     shown = summary.render(apply_baseline(sample.report(), [sample.FINDINGS[0].id, "EXP003-0000000001"]))
-    assert "- 1 known finding hidden by the baseline." in shown
-    assert "- 1 known finding of the baseline no longer found: EXP003-0000000001." in shown
+    assert "; 1 known finding hidden by the baseline." in shown
+    assert "\n1 known finding of the baseline no longer found: EXP003-0000000001." in shown
     assert sample.FINDINGS[0].id not in shown
 
 

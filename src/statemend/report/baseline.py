@@ -105,12 +105,13 @@ def apply_baseline(report: Report, ids: Iterable[str]) -> Report:
     )
 
 
-def said(baseline: Baseline | None) -> tuple[str, ...]:
-    """What people need to know of a baseline, one sentence for each part of it that is not empty."""
+def said(baseline: Baseline | None, *, hidden: bool = True) -> tuple[str, ...]:
+    """What people need to know of a baseline, one sentence for each part of it that is not empty; without
+    ``hidden`` for an output that shows the verdict, which tells how many are."""
     if baseline is None:
         return ()
     parts = (
-        (baseline.hidden, " hidden by the baseline."),
+        (baseline.hidden if hidden else (), " hidden by the baseline."),
         (baseline.gone, f" of the baseline no longer found: {_listed(baseline.gone)}."),
         (baseline.unknown, f" of the baseline not looked for here: {_listed(baseline.unknown)}."),
     )

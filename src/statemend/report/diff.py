@@ -98,7 +98,7 @@ def diff(a: Report, b: Report) -> Diff:
     known_after = after.keys() | _hidden(b)
     seen_before, seen_after = Sight(a), Sight(b)
     new = tuple(
-        Difference(finding, seen_before.blind_to(finding, seen_after) or "")
+        Difference(finding, _perhaps_old(seen_before.blind_to(finding, seen_after)))
         for id_, finding in after.items()
         if id_ not in known_before
     )
@@ -142,6 +142,10 @@ def exit_code(found: Diff, fail_on: FailOn = FailOn.FAULT) -> int:
         for change in found.changed
     )
     return int(any(each.finding.verdict in failing for each in found.new) or any(worse))
+
+
+def _perhaps_old(spot: str | None) -> str:
+    return "" if spot is None else f"the first report could not have shown it: {spot}"
 
 
 def _by_id(report: Report) -> dict[str, Finding]:

@@ -26,8 +26,8 @@ def renderable(found: Diff) -> RenderableType:
 
 def _parts(found: Diff) -> Iterator[RenderableType]:
     for word, side in (("from", found.before), ("to", found.after)):
-        said = f"{word:4} {text.clip(side.generated_at, 40)} {text.clip(side.home, 200)}: {diff_words.side(side)}"
-        yield Text(said, style="dim")
+        named = f"{word:4} {text.clip(side.generated_at, 40)} {text.clip(side.home, 200)}"
+        yield Text(f"{named}: {diff_words.side(side)}", style="dim")
     yield Text(text.clip(found.verdict, 300), style="bold")
     for title, items in diff_words.sections(found):
         yield from _section(title, [_row(item.finding, _what(item)) for item in items])

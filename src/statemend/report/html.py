@@ -224,7 +224,7 @@ def render(report: Report) -> str:
         rows_known=rows_known(report),
         lineage_known=lineage_known(report),
         linked=linked,
-        known=baseline.said(report.baseline),
+        known=baseline.said(report.baseline, hidden=False),
         counts=counts(report),
         verdict_means=VERDICT_MEANS,
         titles={session.id: session.title for session in report.sessions if session.title},

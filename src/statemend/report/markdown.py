@@ -119,9 +119,8 @@ def _counts(report: Report) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     yield from _heading("Findings")
-    for line in baseline.said(report.baseline):
-        yield f"- {escape(line, 800)}"
-    if report.baseline is not None:
+    for line in baseline.said(report.baseline, hidden=False):
+        yield escape(line, 800)
         yield ""
     if not report.findings:
         yield "None."

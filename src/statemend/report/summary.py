@@ -28,9 +28,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield f"{code(report.home)}, {report.generated_at}, exit code {report.exit_code}."
     yield ""
-    for said in baseline.said(report.baseline):
-        yield f"- {escape(said, 800)}"
-    if report.baseline is not None:
+    for said in baseline.said(report.baseline, hidden=False):
+        yield escape(said, 800)
         yield ""
     if report.findings:
         yield from _counts(report)

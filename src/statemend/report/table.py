@@ -98,7 +98,7 @@ def _what(finding: Finding) -> str:
 
 
 def _known(report: Report) -> Iterator[RenderableType]:
-    lines = baseline.said(report.baseline)
+    lines = baseline.said(report.baseline, hidden=False)
     if lines:
         yield Text()
         yield from (Text(line) for line in lines)
