@@ -153,7 +153,7 @@ def _verifies(flow: Flow, number: int, step: Verify) -> Iterator[Fault]:
         if not problem and not isinstance(flow.steps[flow.numbers[name]], Apply | Export):
             yield f".of[{index}]", f"the step {name!r} is neither an `apply` nor an `export`"
     verified = flow.verified(number)
-    if not verified:
+    if not verified and not step.of:
         yield ".do", "nothing to verify: no `apply` or `export` before it is left; remove it, or say `of`"
     for one in sorted(verified - flow.ancestors(number)):
         if one < number:

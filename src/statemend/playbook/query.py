@@ -192,7 +192,8 @@ def judge(step: Check, answer: Answer) -> tuple[bool, str]:
     it is not."""
     if step.expect is Expect.VALUE:
         passed = answer.count == 1 and not answer.truncated and _equal(answer.value, step.value)
-        got = _first(answer)
+        spelled = isinstance(answer.value, str) and not isinstance(step.value, str)
+        got = f"{_first(answer)}{' (text)' if spelled else ''}"
         said = f"expected {_quoted(step.value)}, got {got}"
         return passed, f"the value is {got}" if passed else f"{step.message}: {said}"
     number = f"{'more than ' if answer.truncated else ''}{text.count(answer.count, 'row')}"

@@ -4,7 +4,9 @@ is meant."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from statemend.errors import UsageError
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 _SCAN = ("artifacts", "coverage", "findings")
 #: Tables that a check sees, by the names that it writes.
 VISIBLE: Final = frozenset((*CATALOGUE, *_SCAN))
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DEEPEST = 50
 _LONGEST_NAME = 60
 
@@ -59,7 +62,7 @@ def _parsed(sql: str) -> exp.Expr:
             raise UsageError("more than one statement; a check asks one question")
         if _depth([token.token_type for token in tokens], TokenType.L_PAREN, TokenType.R_PAREN) > _DEEPEST:
             raise UsageError(f"nested more than {_DEEPEST} deep; make it simpler")
-        tree = sqlglot.parse_one(sql, dialect="sqlite")
+        tree = sqlglot.parse_one(_anonymous(sql, tokens), dialect="sqlite")
     except RecursionError as error:
         raise UsageError("nested too deep; make it simpler") from error
     except SqlglotError as error:
@@ -67,6 +70,14 @@ def _parsed(sql: str) -> exp.Expr:
     if not isinstance(tree, exp.Select | exp.SetOperation):
         raise UsageError("not a SELECT; a check asks, and changes nothing")
     return tree
+
+
+def _anonymous(sql: str, tokens: Sequence[Any]) -> str:
+    """The statement with ``?`` for each ``:name``: one like ``:on`` the parser would take for a word."""
+    for colon, name in reversed([*pairwise(tokens)]):
+        if colon.text == ":" and name.start == colon.end + 1 and _NAME.fullmatch(name.text):
+            sql = f"{sql[: colon.start]}?{sql[name.end + 1 :]}"
+    return sql
 
 
 def _depth(kinds: list[Any], opening: Any, closing: Any) -> int:
