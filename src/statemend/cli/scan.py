@@ -20,8 +20,9 @@ test view of a CI server), summary (Markdown for the page of a job). Message tex
 and summary.
 
 \b
-A baseline hides the findings that were known before: they do not count for the exit code, and every output
-says how many there are, which are gone, and which could not be looked for.
+A baseline hides the findings that were known before, by their ids: they do not count for the exit code, and
+every output says how many there are, which are gone, and which could not be looked for. What a known finding
+says may have changed meanwhile: `statemend diff` tells.
 
 \b
 Examples:
