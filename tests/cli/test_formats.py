@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -103,6 +103,31 @@ def test_a_store_that_cannot_be_read_is_an_error_in_every_format(statemend: Run,
             assert int(ET.fromstring(told.out.encode()).get("errors", "0")) > 0
         else:
             assert "cannot be read" in told.out
+
+
+@pytest.mark.parametrize("release", ["0.13.0", "0.22.2"])
+def test_hostile_cells_break_no_format(
+    statemend: Run, tmp_path: Path, stores: Mapping[str, Path], release: str
+) -> None:
+    store = tmp_path / "state.db"
+    shutil.copyfile(stores[release], store)
+    db = apsw.Connection(str(store))
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
+    db.execute("UPDATE sessions SET id = id || char(10, 27, 8238, 65535) || ']]><b>{0}[a](b)'")
+    db.execute("UPDATE sessions SET parent_session_id = CAST(x'eda080ff' AS TEXT), message_count = 'many'")
+    db.close()
+    shown = {}
+    for format_ in ("sarif", "junit", "jsonl", "summary"):
+        told = statemend("scan", store, "--format", format_, "--fail-on", "never")
+        assert (told.code, told.err) == (0, "")
+        assert not {"\x1b", "\u202e", "\uffff"} & set(told.out)
+        shown[format_] = told.out
+    log = json.loads(shown["sarif"])
+    jsonschema.Draft4Validator(json.loads(SARIF.read_text("utf-8"))).validate(log)
+    assert log["runs"][0]["results"]
+    ET.fromstring(shown["junit"].encode())
+    assert json.loads(shown["jsonl"].splitlines()[-1])["lines"] == len(shown["jsonl"].splitlines())
 
 
 class TestBaseline:
