@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from statemend.audit.context import Context
+from statemend.audit.facts import words
 
 #: Whether neither a session ``{id}`` nor a message of it is there.
 GONE = (
@@ -48,7 +49,7 @@ class Way(NamedTuple):
     table: str
     session_id: str
     name: str
-    key: Mapping[str, str]
+    key: Mapping[str, Any]
 
 
 def ways_to_nothing(context: Context) -> Iterator[Way]:
@@ -59,11 +60,12 @@ def ways_to_nothing(context: Context) -> Iterator[Way]:
     """
     profiles = {_MAIN, *_profile(Path(context.home.root))}
     for session_id, scope, key in context.store.rows(_ROUTES):
-        namespace = str(key).split(":")
-        if namespace[0] != "agent" or namespace[1:2] == [] or namespace[1] in profiles:
-            yield Way(ROUTES, session_id, str(key), {"scope": scope, "session_key": key})
+        name = words(key) or "a chat without a key"
+        first, _, rest = name.partition(":")
+        if first != "agent" or rest.partition(":")[0] in profiles:
+            yield Way(ROUTES, session_id, name, {"scope": scope, "session_key": key})
     for session_id, profile, chat, thread in context.store.rows(_BINDINGS):
-        name = f"topic {thread} of chat {chat}"
+        name = f"topic {words(thread, 40)} of chat {words(chat, 40)}"
         yield Way(BINDINGS, session_id, name, {"profile_name": profile, "chat_id": chat, "thread_id": thread})
 
 

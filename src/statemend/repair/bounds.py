@@ -20,8 +20,8 @@ from statemend.store.schema import CATALOGUE
 LARGEST_PLAN: Final = 512 * 1024 * 1024
 #: Tables that record what releases and processes do now: a repair reports on them and leaves them alone.
 _UNTOUCHABLE = frozenset({"schema_version", "compression_locks", "session_turn_leases", "gateway_heartbeats"})
-#: Tables whose rows only a cleanup removes.
-KEPT = frozenset({"sessions", "messages"})
+#: Tables whose rows only a cleanup removes: each may hold the only copy of a text.
+KEPT = frozenset({"sessions", "messages", "system_prompts", "async_delegations", "delivery_obligations"})
 #: What an update of a message may set: how it is shown and counted, never what it says or whose it is.
 _OF_MESSAGES = frozenset(
     {

@@ -98,22 +98,29 @@ def test_a_route_that_leads_nowhere_is_no_route(build: Build, entry: str) -> Non
 
 
 @pytest.mark.parametrize("version", ["0.19.0", "0.20.1", "0.22.2"])
-def test_numbers_and_claims_that_outlived_their_session_are_leftovers(build: Build, version: str) -> None:
+def test_the_account_of_a_session_that_is_gone_is_a_leftover(build: Build, version: str) -> None:
     home = build(version)
     home.chat("here", 2)
-    for session_id in ("here", "gone"):
-        home.insert("session_model_usage", session_id=session_id, model="m")
-    for session_id, expires_at in (("here", START), ("gone", START), ("working", NOW + 60)):
-        home.insert(
-            "compression_locks", session_id=session_id, holder="a", acquired_at=START, expires_at=expires_at
-        )
+    for session_id, model in (("here", "m"), ("gone", "m"), ("gone", "n")):
+        home.insert("session_model_usage", session_id=session_id, model=model)
 
     (finding,) = home.findings("ORP006")
 
     assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.INFO)
     assert facts(finding)["ids"] == ["gone"]
-    assert facts(finding)["rows of token usage"] == 1
-    assert facts(finding)["turn leases and compression locks that ran out"] == 1
+    assert facts(finding)["rows of token usage"] == 2
+
+
+@pytest.mark.parametrize("version", ["0.16.0", "0.20.1", "0.22.2"])
+def test_leases_and_locks_that_every_release_leaves_are_lawful(build: Build, version: str) -> None:
+    home = build(version)
+    for expires_at in (START, NOW + 60):
+        claim = {"holder": "a", "acquired_at": START, "expires_at": expires_at}
+        home.insert("compression_locks", session_id=f"gone at {expires_at}", **claim)
+        if "session_turn_leases" in {name for (name,) in home.sql("SELECT name FROM sqlite_schema")}:
+            home.insert("session_turn_leases", conversation_id=f"gone at {expires_at}", **claim)
+
+    assert home.findings("ORP006") == []
 
 
 @pytest.mark.parametrize("version", ["0.20.1", "0.22.2"])
@@ -129,6 +136,19 @@ def test_a_prompt_that_is_not_there_is_a_fault(build: Build, version: str) -> No
 
     assert (finding.subject.session, finding.verdict, finding.severity) == (None, Verdict.FAULT, Severity.LOW)
     assert facts(finding)["ids"] == (["empty", "toolless"] if version == "0.22.2" else ["empty"])
+
+
+def test_a_cell_that_holds_no_text_is_not_shown(build: Build) -> None:
+    home = build("0.19.0")
+    bind(home, "gone")
+    route(home, "gone")
+    home.sql("UPDATE telegram_dm_topic_bindings SET thread_id = x'736563726574'")
+    home.sql("UPDATE gateway_routing SET session_key = x'736563726574'")
+
+    (finding,) = home.findings("ORP006")
+
+    assert "secret" not in repr(finding)
+    assert "736563726574" not in repr(finding)
 
 
 def test_an_id_that_is_no_valid_text_is_told_of(build: Build) -> None:

@@ -78,7 +78,7 @@ def _ways(context: RecipeContext) -> dict[str, list[Way]]:
 def _comes_back(context: RecipeContext, route: Way) -> bool:
     """Whether the gateway's file leads that chat to a session that is not there either."""
     filed: dict[str, str] = context.once("filed routes", lambda: filed_routes(Path(context.home.root)))
-    session_id = filed.get(route.name)
+    session_id = filed.get(route.key["session_key"])
     return session_id is not None and context.store.value(_IS_SESSION, (session_id,)) is None
 
 

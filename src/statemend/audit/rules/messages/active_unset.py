@@ -81,6 +81,7 @@ def _finding(context: Context, session_id: str, counted: Census) -> Finding:
             ("a new row gets a state by default", has_default(context.store)),
         ],
         remedy=judgement.remedy,
+        command=context.command("plan", context.home.root, output="plan.json"),
     )
 
 

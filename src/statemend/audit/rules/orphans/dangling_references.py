@@ -2,7 +2,7 @@
 
 What it means
 A chat is routed to a session that is gone, or a Telegram topic is bound to one: then that is where the next
-message goes. Or numbers and claims of a session outlived it, or a session names a system prompt that is
+message goes. Or the account of a session's tokens outlived it, or a session names a system prompt that is
 missing; nothing is sent anywhere by these.
 
 How it happens
@@ -13,7 +13,8 @@ deletion leaves them, and so does a partial salvage.
 How we know
 Ids are compared, nothing is inferred. A session whose messages are still there is told of by
 messages-without-session alone: once it is rebuilt, what points at it is right again. Routes of other profiles
-are left out, because their sessions are in other stores. Told apart is what Hermes does at the next message.
+are left out, because their sessions are in other stores, and so are leases and locks, which every release
+leaves where a session is deleted. Told apart is what Hermes does at the next message.
 From 0.18 to 0.20 the gateway hands the missing session on: what it stores by itself in that chat fails until
 an agent has made the row anew, under the id of the deleted session; 0.18 drops it silently, later releases
 hold it in memory. 0.22 begins a new session. A binding wins over the route in every release: each message
@@ -36,10 +37,9 @@ from itertools import groupby
 
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, rows
-from statemend.audit.finding import Finding, Severity, Value, Verdict
+from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.routes import BINDINGS, GONE, ROUTES, Way, ways_to_nothing
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
-from statemend.store.holders import leases
 from statemend.store.schema import Era
 
 USAGE = f"""
@@ -50,7 +50,6 @@ USAGE = f"""
     GROUP BY u.session_id
     ORDER BY u.session_id
 """
-IS_GONE = f"SELECT {GONE.format(id='?1')}"
 #: A hash of 64 digits; older rows of 0.22 hold the names of the tools themselves.
 PROMPTLESS = """
     SELECT s.id
@@ -108,36 +107,28 @@ def _led_astray(context: Context, session_id: str, ways: list[Way]) -> Finding:
         ],
         remedy="Drop them, unless the session is to be restored first; remove the entry from "
         "sessions/sessions.json as well, while the gateway is stopped.",
+        command=context.command("plan", context.home.root, output="plan.json"),
     )
 
 
 def _outlived(context: Context) -> Iterator[Finding]:
-    """What is left of sessions that are gone and leads nobody anywhere."""
+    """Accounts of sessions that are gone; they lead nobody anywhere."""
     usage: dict[str, int] = dict(context.store.rows(USAGE))
-    claims = [
-        lease
-        for lease in leases(context.store, context.now)
-        if lease.live is False and context.store.value(IS_GONE, (lease.key,))
-    ]
-    sessions = sorted({str(session) for session in usage} | {lease.key for lease in claims})
-    if not sessions:
-        return
-    found: list[tuple[str, Value]] = [
-        ("sessions", len(sessions)),
-        ("ids", listed(sessions)),
-        ("rows of token usage", sum(usage.values())),
-        ("turn leases and compression locks that ran out", len(claims)),
-    ]
-    yield RULE.finding(
-        context,
-        key="outlived",
-        verdict=Verdict.LEFTOVER,
-        severity=Severity.INFO,
-        summary=f"{rows(sum(usage.values()) + len(claims))} of {len(sessions):,} sessions that are gone "
-        "outlived them.",
-        evidence=found,
-        remedy="Leave them: no release reads them for another session, and they are the last account of one.",
-    )
+    if usage:
+        yield RULE.finding(
+            context,
+            key="outlived",
+            verdict=Verdict.LEFTOVER,
+            severity=Severity.INFO,
+            summary=f"{rows(sum(usage.values()))} of token usage outlived their {len(usage):,} sessions.",
+            evidence=[
+                ("rows of token usage", sum(usage.values())),
+                ("sessions", len(usage)),
+                ("ids", listed(map(str, usage))),
+            ],
+            remedy="Leave them: no release counts them for another session, and they are the last account of "
+            "one.",
+        )
 
 
 def _promptless(context: Context) -> Iterator[Finding]:
