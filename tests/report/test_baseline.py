@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.report import sample
 
@@ -9,10 +10,11 @@ from statemend.audit.finding import Verdict
 from statemend.audit.outcome import FailOn
 from statemend.errors import UsageError
 from statemend.report import html, json, markdown, table
-from statemend.report.baseline import apply_baseline, baseline_of, known, load_baseline, said
-from statemend.report.model import Baseline, MessageText, Report, RuleEntry
+from statemend.report.baseline import apply_baseline, baseline_of, load_baseline, said
+from statemend.report.model import Baseline, MessageText, Report, RuleEntry, SkippedEntry
 
 IDS = [finding.id for finding in sample.FINDINGS]
+UNREAD = SkippedEntry("/mnt/a/x.md", "permission denied", unread=True)
 RAN = tuple(rule for rule in sample.RULES if rule.status != "could not run")
 
 
@@ -50,6 +52,31 @@ def test_what_is_no_longer_found_is_gone_only_where_it_was_looked_for() -> None:
     assert baseline == Baseline(gone=("EXP003-0000000001",), unknown=("LIN004-0000000002", "XYZ001-3"))
 
 
+def test_nothing_is_gone_that_an_audit_which_looked_less_far_misses() -> None:
+    damage = sample.finding("STO003", None, "An index is damaged.")
+    store = sample.report().stores[0]
+    whole = msgspec.structs.replace(store, deep=True)
+    before = determined(findings=(damage, *sample.FINDINGS), stores=(whole,), exports=("/mnt/a",))
+    known = baseline_of(before)
+    ids = tuple(sorted(known.findings))
+    for changes, unknown in (
+        ({"stores": (whole,), "exports": ("/mnt",)}, ()),
+        ({"stores": (store,), "exports": ("/mnt/a",)}, (damage.id,)),
+        ({"stores": (whole,)}, ids),
+        ({"stores": (whole,), "exports": ("/mnt/a",), "skipped": (UNREAD,)}, ids),
+    ):
+        baseline = apply_baseline(determined(**{"findings": (), "skipped": (), **changes}), known).baseline
+        assert baseline is not None
+        assert baseline.unknown == unknown
+        assert set(baseline.gone) == set(ids) - set(unknown)
+
+
+def test_what_one_baseline_could_not_tell_another_does_not_either() -> None:
+    once = apply_baseline(determined(findings=(), skipped=(UNREAD,)), [IDS[0]])
+    twice = apply_baseline(msgspec.structs.replace(once, skipped=()), [])
+    assert twice.baseline == Baseline(unknown=(IDS[0],))
+
+
 def test_a_second_baseline_adds_to_the_first() -> None:
     once = apply_baseline(determined(), [IDS[0], "EXP003-0000000001"])
     twice = apply_baseline(once, [IDS[1]])
@@ -67,7 +94,7 @@ def test_a_report_under_its_own_baseline_is_empty_and_says_so() -> None:
 
 def test_a_new_baseline_keeps_what_could_not_be_looked_for_and_drops_what_is_gone() -> None:
     hidden = apply_baseline(sample.report(), [IDS[0], "EXP003-0000000001", "LIN004-0000000002"])
-    assert known(hidden) == {*IDS, "LIN004-0000000002"}
+    assert set(baseline_of(hidden).findings) == {*IDS, "LIN004-0000000002"}
 
 
 def test_every_output_says_how_many_were_hidden_and_what_is_gone() -> None:
@@ -75,7 +102,7 @@ def test_every_output_says_how_many_were_hidden_and_what_is_gone() -> None:
     for shown in (table.render(hidden, 200), markdown.render(hidden), html.render(hidden)):
         assert "3 known findings hidden by the baseline." in shown
         assert "1 known finding of the baseline no longer found: EXP003-0000000001." in shown
-        assert "1 known finding of the baseline not looked for here: LIN004-0000000002." in shown
+        assert "1 known finding of the baseline left open here: LIN004-0000000002." in shown
     assert '"baseline": {' in json.render(hidden)
 
 
@@ -98,7 +125,8 @@ def test_a_baseline_is_read_from_its_own_file_and_from_a_report(tmp_path: Path) 
     report = apply_baseline(determined(), [IDS[0]])
     (tmp_path / "a.json").write_text(json.dump(baseline_of(report)))
     (tmp_path / "b.json").write_text(json.render(report))
-    assert load_baseline(tmp_path / "a.json") == load_baseline(tmp_path / "b.json") == frozenset(IDS)
+    assert load_baseline(tmp_path / "a.json") == load_baseline(tmp_path / "b.json") == baseline_of(report)
+    assert set(baseline_of(report).findings) == set(IDS)
 
 
 @pytest.mark.parametrize(

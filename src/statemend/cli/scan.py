@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from statemend.report.baseline import BaselineFile
 
 HELP = """Audit a Hermes home, or a single store, and report what was found.
 
@@ -211,7 +214,7 @@ def _told_by(output: Path | None) -> Format:
     return next((chosen for suffix, chosen in _BY_SUFFIX.items() if name.endswith(suffix)), Format.TABLE)
 
 
-def _known(baseline: Path | None) -> frozenset[str] | None:
+def _known(baseline: Path | None) -> BaselineFile | None:
     if baseline is None:
         return None
     from statemend.report.baseline import load_baseline

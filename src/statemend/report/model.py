@@ -194,8 +194,8 @@ class MessageText(msgspec.Struct, frozen=True):
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """The findings that were known before, by id. ``hidden`` are found again and left out of the report,
-    ``gone`` are no longer found, and of ``unknown`` nothing can be said: their rule did not run to its end
-    here."""
+    ``gone`` are no longer found, and of ``unknown`` nothing can be said: this audit did not look as far as
+    the one that found them."""
 
     hidden: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
