@@ -21,6 +21,7 @@ from statemend.cli import (
     plan,
     playbook,
     rehearse,
+    report,
     rules,
     scan,
     show,
@@ -76,6 +77,7 @@ VERBS = (
     export,
     cleanup,
     playbook,
+    report,
     bundle,
     demo,
 )

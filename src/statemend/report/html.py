@@ -157,15 +157,16 @@ def _short_path(path: str, report_home: str) -> str:
     return text.clip(path.removeprefix(prefix), 160)
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
     """A template without its indentation, which would otherwise be a fifth of a large page."""
     return re.sub(r"^[ \t]+", "", (_TEMPLATES / name).read_text("utf-8"), flags=re.MULTILINE)
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What turns the templates into pages: everything is escaped, nothing may be undefined."""
     environment = Environment(
-        loader=FunctionLoader(_source), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters.update(
         v=text.clip,
@@ -180,6 +181,14 @@ def _environment() -> Environment:
         lines=lambda content: text.visible(content[:4000], lines=True),
     )
     return environment
+
+
+def policy(style: str, script: str | None = None) -> str:
+    """The Content-Security-Policy of a page with this style and this script, and nothing else."""
+    allowed = ["default-src 'none'", f"style-src {_hash(style)}"]
+    if script is not None:
+        allowed.append(f"script-src {_hash(script)}")
+    return "; ".join([*allowed, "base-uri 'none'", "form-action 'none'"])
 
 
 def _hash(content: str) -> str:
@@ -201,24 +210,16 @@ def _by_finding(report: Report) -> dict[str, list[MessageText]]:
 def render(report: Report) -> str:
     """The whole page. At most 300 kB for 1,000 findings: what does not fit is counted and left to the
     JSON."""
-    style = _source("report.css").strip()
-    script = _source("report.js").strip()
+    style = source("report.css").strip()
+    script = source("report.js").strip()
     shown = groups(report)
     linked = {item.id for group in shown for own in group.rules for item in (*own.cards, *own.lines)}
-    page = _environment().get_template("report.html")
+    page = environment().get_template("report.html")
     return page.render(
         report=report,
         style=style,
         script=script,
-        policy="; ".join(
-            (
-                "default-src 'none'",
-                f"style-src {_hash(style)}",
-                f"script-src {_hash(script)}",
-                "base-uri 'none'",
-                "form-action 'none'",
-            )
-        ),
+        policy=policy(style, script),
         groups=shown,
         gaps=gaps(report),
         rows_known=rows_known(report),

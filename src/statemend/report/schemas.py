@@ -1,4 +1,5 @@
-"""The published JSON Schemas of reports, differences and baselines, generated from their types."""
+"""The published JSON Schemas of reports, of what is made from them, and of runs of playbooks, generated from
+their types."""
 
 from __future__ import annotations
 
@@ -6,14 +7,17 @@ from typing import Any
 
 import msgspec
 
-from statemend.report import baseline, diff, model
+from statemend.report import baseline, diff, model, playbook_run
 from statemend.report.json import SCHEMA_FILE, dump
+from statemend.report.story import model as story
 
 #: File name to the type that it describes. ``write`` makes the files; a test says when one is stale.
 PUBLISHED = {
     "report-v1.json": (model.SCHEMA, model.Report),
     "diff-v1.json": (diff.SCHEMA, diff.Diff),
     "baseline-v1.json": (baseline.SCHEMA, baseline.BaselineFile),
+    "playbook-run-v1.json": (playbook_run.SCHEMA, playbook_run.PlaybookRun),
+    "story-v1.json": (story.SCHEMA, story.Story),
 }
 FOLDER = SCHEMA_FILE.parent
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from statemend.errors import UsageError
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.model import Report, ReportFormat
 from statemend.playbook.steps.scan import BASELINE, REPORT
 from statemend.report.baseline import apply_baseline, load_baseline
 from statemend.report.load import load_report
 from statemend.report.render import render
+from statemend.report.text import count
 from statemend.store import durable
 
 #: How the files of each form end.
@@ -22,8 +24,14 @@ ENDINGS = {
 }
 
 
+#: The forms in which a story is told.
+_TOLD = frozenset({ReportFormat.HTML, ReportFormat.JSON, ReportFormat.MD})
+
+
 def run(step: Report, env: Env) -> Outcome:
     """Passes when the files are written."""
+    if step.story:
+        return _story(step, env)
     place = env.scan(step.scan)
     report = load_report(place / REPORT)
     if step.only == "changes" and (place / BASELINE).is_file():
@@ -32,3 +40,16 @@ def run(step: Report, env: Env) -> Outcome:
         durable.write_new(env.place / f"report.{ENDINGS[form]}", render(report, form.value).encode())
     files = ", ".join(f"report.{ENDINGS[form]}" for form in step.formats)
     return Outcome(summary=f"{report.verdict} ({files})", facts={"findings": len(report.findings)})
+
+
+def _story(step: Report, env: Env) -> Outcome:
+    from statemend.report.story.render import render as told
+    from statemend.report.story.tell import gather
+
+    other = [form.value for form in step.formats if form not in _TOLD]
+    if other:
+        raise UsageError(f"{step.name}: a story is told as html, md or json, not as {other[0]}")
+    story = gather([env.folder.path])
+    for form in step.formats:
+        durable.write_new(env.place / f"story.{ENDINGS[form]}", told(story, form.value).encode())
+    return Outcome(summary=f"the story of this run, {count(len(story.events), 'event')}")

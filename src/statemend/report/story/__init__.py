@@ -1,0 +1,1 @@
+"""The story of an incident, told from reports and runs: ``statemend/story/v1``."""
