@@ -87,6 +87,12 @@ class Conversation:
         """In-place compaction by the release's own compressor; the id stays."""
         return self._compact(in_place=True)
 
+    def prune(self) -> int:
+        """Old tool results are shortened without a summary (0.20 and newer, where a setting asks for it); how
+        many were."""
+        self.home.advance(5.0)
+        return self.home.process.call("prune", chat=self._number)
+
     def rotate(self, *, stored: bool = True) -> str:
         """Compaction that ends this session and continues in a child; the id becomes the child's. Say
         ``stored=False`` where it is meant to fail."""

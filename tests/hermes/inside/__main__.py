@@ -101,6 +101,9 @@ class Inside:
     def op_compact(self, chat: int, in_place: bool) -> str:
         return self.chats[chat].compact(in_place)
 
+    def op_prune(self, chat: int) -> int:
+        return self.chats[chat].prune()
+
     def op_command(self, chat: int, name: str, args: list[Any]) -> str:
         return self.chats[chat].command(name, *args)
 

@@ -70,6 +70,18 @@ class Chat:
         self.persist()
         return self.agent.session_id
 
+    def prune(self) -> int:
+        """Shorten old tool results ahead of time, as a setting makes the agent do; how many were."""
+        compressor = self.agent.context_compressor
+        compressor.protect_last_n = 4
+        compressor.proactive_prune_tokens = 50
+        compressor.proactive_prune_min_reclaim_tokens = 0
+        compressor._proactive_prune_rearm_tokens = 0
+        compressor._session_db, compressor._session_id = self.store, self.agent.session_id
+        self.history, pruned = compressor.prune_tool_results_only(self.history)
+        self.persist()
+        return pruned
+
     def _answer(self, *_: Any, **__: Any) -> Any:
         message = types.SimpleNamespace(content=self.summary, reasoning=None, tool_calls=None)
         choice = types.SimpleNamespace(message=message, finish_reason="stop")

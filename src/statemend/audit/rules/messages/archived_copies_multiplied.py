@@ -8,9 +8,9 @@ over.
 How it happens
 In-place compaction archives every live row and writes those that it keeps once more. 0.18 to 0.20 mark the
 originals of what they keep as archived too, so each compaction leaves one more archived row of every message
-that it keeps (#86366). By 0.22 the originals of the kept tail are set aside as superseded, but not those of
-a kept head, nor of what stays when only old tool results are pruned, which happens without a summary and far
-more often.
+that it keeps (#86366). 0.22 sets the originals of the kept tail aside as superseded. But where a setting has
+old tool results pruned ahead of time, 0.20 and 0.22 both archive the whole conversation each time, without a
+summary, and their rows grow with the square of the turns.
 
 How we know
 Rows are compared in every stored column but their own id, their flags and message_uid. Of rows that are
@@ -21,12 +21,12 @@ rows that only repeat others are more than half of the live and archived rows, a
 
 What to do
 Collapse them: `statemend cleanup plan HOME --collapse`. No message goes, and every display stays as it is.
-Update Hermes first, or they come again.
+Update Hermes first, and turn compression.proactive_prune_tokens off, or they come again.
 
 When it is a false alarm
 When the copies are wanted, as by a program that counts the rows of each compaction. Copies that got a time
-of their own, as 0.18 and 0.19 give them within one run, are messages of their own to every display: they
-are neither counted nor collapsed.
+of their own, as 0.18 to 0.20 give them within one run, are messages of their own to every display: they are
+neither counted nor collapsed.
 """
 
 from __future__ import annotations
