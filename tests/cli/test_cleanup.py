@@ -8,9 +8,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.audit.builder import HomeBuilder
 from tests.cli.conftest import Outcome, snapshot
 from tests.repair import plans
 from tests.repair.cleanups import Cleaned, cleaned
+from tests.repair.copies import compacted
 
 from statemend.repair import schemas
 
@@ -67,6 +69,59 @@ def test_who_is_kept_is_told_one_by_one_and_the_others_go(
     assert [each["session"] for each in document["receipt"]["deleted"]] == ["alpha", "worker"]
     assert [each["session"] for each in document["kept"]] == ["beta"]
     assert scene.sessions().keys() == {"beta", "branch", "other"}
+
+
+def test_copies_collapsed_and_had_back(tmp_path: Path, statemend: Run) -> None:
+    home = HomeBuilder(tmp_path / "home", "0.22.2")
+    compacted(home, "chat", messages=3, times=5)
+    compacted(home, "busy", messages=3, times=5)
+    home.insert(
+        "session_turn_leases", conversation_id="busy", holder="elsewhere", acquired_at=1.0, expires_at=4e9
+    )
+    old, file = plans.digest(home.store), tmp_path / "plan.json"
+    given = ("--collapse", "--session", "chat", "--session", "busy", "-o", file)
+    outcome = statemend("cleanup", "plan", home.root, *given)
+    assert (outcome.code, outcome.err) == (4, "")
+    said = " ".join(outcome.out.split())
+    assert "12 copies of rows in 1 session would be deleted, 1 kept." in said
+    assert "3 live, 15 archived" in said
+    assert "12 copies of 3 rows" in said
+    assert "a turn lease on busy is live, held by elsewhere" in said
+    assert "words to find" not in outcome.out + file.read_text()
+    assert plans.digest(home.store) == old
+
+    done = statemend("cleanup", "apply", file, "--run-dir", tmp_path / "run")
+    assert (done.code, done.err) == (0, "")
+    assert "12 copies in 1 session deleted and verified." in done.out
+    schema = json.loads((schemas.FOLDER / "cleanup-v1.json").read_text("utf-8"))
+    jsonschema.validate(json.loads(file.read_bytes()), schema)
+    schema = json.loads((schemas.FOLDER / "receipt-v1.json").read_text("utf-8"))
+    jsonschema.validate(json.loads((tmp_path / "run" / "receipt.json").read_bytes()), schema)
+    assert "Applied and verified." in statemend("verify", tmp_path / "run").out
+    home.sql("DELETE FROM session_turn_leases")
+    assert statemend("undo", tmp_path / "run").code == 0
+
+
+def test_where_nothing_multiplied_there_is_nothing_to_collapse(scene: Cleaned, statemend: Run) -> None:
+    outcome = statemend("cleanup", "plan", scene.home.root, "--collapse", "-o", scene.folder / "plan.json")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "There is nothing to delete." in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--session", "beta"), "name the exports that hold the sessions with --artifact DIR"),
+        (("--collapse", "--older-than", "3"), "--collapse takes sessions by --session, or all"),
+        (("--collapse", "--artifact", "."), "needs no --artifact"),
+    ],
+)
+def test_what_does_not_go_together_is_said_in_a_line(
+    scene: Cleaned, statemend: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    outcome = statemend("cleanup", "plan", scene.home.root, *arguments, "-o", scene.folder / "plan.json")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert said in outcome.err
 
 
 def test_when_nothing_may_go_nothing_is_made(scene: Cleaned, statemend: Run) -> None:

@@ -84,9 +84,7 @@ def _planned(plan: CleanupPlan) -> str:
     if plan.collapses:
         copies = _copies(sum(len(each.copies) for each in plan.collapses))
         sessions = text.count(len(plan.collapses), "session")
-        return (
-            f"{copies} of rows in {sessions} would be deleted, {len(plan.kept):,} sessions kept as they are."
-        )
+        return f"{copies} of rows in {sessions} would be deleted, {len(plan.kept):,} kept."
     if not going:
         return "No session may be deleted." if plan.kept else "There is nothing to delete."
     return f"{text.count(going, 'session')} would be deleted, {len(plan.kept):,} kept."
