@@ -28,6 +28,7 @@ from statemend.repair.cleanup import apply
 from statemend.repair.cleanup_perform import CleanupFolder, perform
 from statemend.repair.cleanup_plan import CleanupPlan, Collapse
 from statemend.repair.collapse_planner import make_collapse_plan
+from statemend.repair.reexport import Format, reexport
 from statemend.repair.run import RunFolder, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
@@ -500,7 +501,16 @@ def test_a_collapse_is_whole_whatever_fails(tmp_path: Path, release: str, stride
     assert new is not None
 
 
-def test_no_finding_comes_of_it(newest: Scene, tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", [View.RAW, View.DISPLAY, View.ACTIVE])
+def test_no_finding_comes_of_it(newest: Scene, tmp_path: Path, view: View) -> None:
+    """Nor of a file that was exported before and has rows that are gone now."""
+    exports = newest.home.root / "session-exports"
+    written = reexport(
+        newest.home.root, ["chat", "after"], tmp_path / "out", form=Format.JSONL, view=view, now=NOW
+    )
+    exports.mkdir()
+    for file in written.files:
+        Path(file.path).rename(exports / Path(file.path).name)
     before = {finding.id for finding in audit(newest.home.root, now=NOW).findings}
     apply(newest.file(), run_dir=tmp_path / "run", now=NOW)
     assert {finding.id for finding in audit(newest.home.root, now=NOW).findings} <= before
