@@ -20,6 +20,10 @@ from statemend.store.message import MESSAGE_COLUMNS, Message, message_from_row
 
 #: What the v16 migration writes as delegate marker where it finds no parent.
 ORPHANED = "__orphaned__"
+#: A continuation begins this close (seconds) to the end of the session it continues.
+HANDOFF_WINDOW = 300.0
+#: A session that is this much (seconds) older than its first row was rewritten in place.
+REWRITTEN_AFTER = 60.0
 #: A continuation begins with up to a few protected messages of its parent, then the summary.
 OPENING_ROWS = 8
 #: Rows that were written together differ by less than this (seconds).
@@ -67,8 +71,16 @@ WHERE s.parent_session_id IS NULL
 ORDER BY s.started_at, s.id
 """
 OPENING = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? ORDER BY id LIMIT {OPENING_ROWS}"
+#: Whether a session has a row with the text of another row.
+HOLDS = """
+SELECT 1
+FROM messages AS own
+JOIN messages AS other ON other.content = own.content
+WHERE own.session_id = ? AND other.id = ?
+LIMIT 1
+"""
 #: What a rule that uses this module reads.
-READS = (ROOTS_WITH_A_SUMMARY, OPENING)
+READS = (ROOTS_WITH_A_SUMMARY, OPENING, HOLDS)
 
 #: No title that Hermes numbers has more digits.
 _MOST_DIGITS = 18
@@ -147,11 +159,38 @@ def is_false_delegate(context: Context, node: Node) -> bool:
     return opening_summary(context.store, node.id, node.started_at) is not None
 
 
+def is_hidden_continuation(context: Context, node: Node) -> bool:
+    """Whether ``node`` is marked as something else and yet looks like what continues its compressed parent:
+    nothing else does, and it was begun at that end with a summary that the parent does not hold. A branch
+    begins with rows of the session it comes from, and a reset with none; of delegates
+    :func:`is_false_delegate` tells."""
+    parent = context.graph.nodes.get(node.parent_id or "")
+    if parent is None or not parent.compressed or node.delegate_from == parent.id:
+        return False
+    if not _one_after_the_other(parent, node):
+        return False
+    if node.source == "tool" or (node.source == "subagent" and parent.source != "subagent"):
+        return False
+    if any(other.id != node.id for other in context.graph.continuations(parent.id)):
+        return False
+    summary = opening_summary(context.store, node.id, node.started_at)
+    if summary is None or not is_time(summary.timestamp):
+        return False
+    rewritten = summary.timestamp - node.started_at >= REWRITTEN_AFTER
+    return not rewritten and context.store.value(HOLDS, (parent.id, summary.id)) is None
+
+
+def _one_after_the_other(parent: Node, child: Node) -> bool:
+    if not is_time(parent.ended_at) or not is_time(child.started_at):
+        return False
+    return bool(abs(child.started_at - parent.ended_at) <= HANDOFF_WINDOW)
+
+
 def dead_ends(context: Context) -> Iterator[Node]:
     """The sessions that a compression ended and that nothing continues, oldest end first.
 
-    Not among them: one whose continuation is only hidden behind a false delegate marker, and one that a live
-    lease or lock still holds, because its handoff may be under way.
+    Not among them: one whose continuation is only hidden behind a false marker, and one that a live lease or
+    lock still holds, because its handoff may be under way.
     """
     graph = context.graph
     held: set[str] | None = None
@@ -159,7 +198,11 @@ def dead_ends(context: Context) -> Iterator[Node]:
     for node in sorted(ended, key=lambda node: (node.ended_at if is_time(node.ended_at) else 0.0, node.id)):
         if graph.continuations(node.id):
             continue
-        if any(is_false_delegate(context, child) for child in graph.children(node.id)):
+        hidden = (
+            is_false_delegate(context, child) or is_hidden_continuation(context, child)
+            for child in graph.children(node.id)
+        )
+        if any(hidden):
             continue
         if held is None:
             held = {lease.key for lease in leases(context.store, context.now) if lease.live is not False}

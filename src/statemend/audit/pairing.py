@@ -19,12 +19,10 @@ import msgspec
 from statemend.audit import handoff
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
-from statemend.audit.handoff import CutRoot, stem
+from statemend.audit.handoff import HANDOFF_WINDOW, CutRoot, stem
 from statemend.store.connection import Store
 from statemend.store.lineage import Node
 
-#: A continuation begins this close (seconds) to the end of the session it continues.
-HANDOFF_WINDOW = 300.0
 #: So many rows that stand in both sessions are no accident.
 CARRIED = 2
 #: So many rows behind the summary are compared with so many last rows of the parent: the carried tail.

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from statemend.audit.claims import MARKING
 from statemend.audit.context import Context
 from statemend.audit.handoff import ORPHANED, dead_ends, is_false_delegate, opening_summary
-from statemend.audit.rules.lineage import cycle, export_resume_disagree, fork
+from statemend.audit.rules.lineage import contradictory_markers, cycle, export_resume_disagree, fork
 from statemend.audit.rules.lineage.export_resume_disagree import path
 from statemend.repair.marks import BRANCH, FIELDS
 from statemend.repair.recipe import RecipeContext
@@ -23,9 +24,14 @@ from statemend.store.schema import Era
 Marks = Mapping[str, Mapping[str, str | None]]
 #: Rule and session of a finding.
 Fault = tuple[str, str]
-#: The releases that heed marks, by the era whose rules they follow.
-MARKING = {Era.V18: "0.18 and 0.19", Era.V20: "0.20", Era.V22: "0.22"}
-DEAD_END, FORK, PARTING, FALSE_MARK, CUT = "LIN001", "LIN002", "LIN003", "LIN008", "LIN009"
+DEAD_END, FORK, PARTING, MARKERS, FALSE_MARK, CUT = (
+    "LIN001",
+    "LIN002",
+    "LIN003",
+    "LIN005",
+    "LIN008",
+    "LIN009",
+)
 
 _ROW = """
 SELECT (SELECT rowid FROM main.sessions WHERE id = ?1),
@@ -110,7 +116,7 @@ def faults(context: RecipeContext, family: Graph) -> set[Fault]:
     imagined = _Imagined(context.audit, family)
     found = {
         (one.rule, one.subject.session or "")
-        for rule in (fork.RULE, export_resume_disagree.RULE, cycle.RULE)
+        for rule in (fork.RULE, export_resume_disagree.RULE, cycle.RULE, contradictory_markers.RULE)
         for one in rule.check(imagined)
     }
     found |= {(DEAD_END, node.id) for node in dead_ends(imagined)}

@@ -17,7 +17,7 @@ Opening = Callable[[str], bool]
 OneFits = Callable[[], bool]
 
 #: How a parent ends when its place (a chat, a thread) starts a new conversation.
-_RESET_REASONS = frozenset(
+RESET_REASONS = frozenset(
     {"session_reset", "session_switch", "idle", "daily", "suspended", "resume_pending_expired"}
 )
 #: A continuation may be written a little before its parent is ended. More than this is no race, seconds.
@@ -94,7 +94,7 @@ def _weigh_unmarked(parent: Node, child: Node, opening: Opening) -> tuple[Relati
     early = seconds_early(parent, child)
     if parent.end_reason == "branched" and early is not None and early <= 0:
         return Relation.BRANCH, ("the parent ended as branched before it started",)
-    if parent.end_reason in _RESET_REASONS and child.session_key and child.session_key == parent.session_key:
+    if parent.end_reason in RESET_REASONS and child.session_key and child.session_key == parent.session_key:
         return Relation.RESET, (f"the parent ended by {parent.end_reason}", "the same session key")
     ended = "the parent never ended"
     if parent.end_reason is not None:

@@ -37,12 +37,9 @@ from collections.abc import Iterator
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.handoff import CutRoot, cut_roots, dead_ends
+from statemend.audit.handoff import REWRITTEN_AFTER, CutRoot, cut_roots, dead_ends
 from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
-
-#: A session that is this much (seconds) older than its first row was rewritten in place.
-REWRITTEN_AFTER = 60.0
 
 
 def check(context: Context) -> Iterator[Finding]:

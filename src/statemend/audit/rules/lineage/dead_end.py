@@ -38,38 +38,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from statemend.audit import vanished
 from statemend.audit.context import Context
-from statemend.audit.facts import is_time, listed, moment, words
+from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import cut_roots, dead_ends
 from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
-from statemend.store.lineage import Node
-
-#: A continuation stores its first rows within this time (seconds): at the latest when the turn ends.
-FIRST_ROWS_WITHIN = 3600.0
 
 PRESENT = "SELECT 1 FROM sessions WHERE id = ?"
-LAST_ROW = "SELECT MAX(id) FROM messages WHERE session_id = ?"
-LATER_ROWS = "SELECT id, timestamp FROM messages WHERE id > ? ORDER BY id"
-HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
-
-
-def rows_vanished(context: Context, node: Node) -> bool:
-    """Whether row ids are missing from the stretch in which a continuation would have put its first rows."""
-    last = context.store.value(LAST_ROW, (node.id,))
-    if last is None:
-        return True
-    end = node.ended_at + FIRST_ROWS_WITHIN if is_time(node.ended_at) else 0.0
-    previous = last
-    for row_id, at in context.store.rows(LATER_ROWS, (last,)):
-        if row_id != previous + 1:
-            return True
-        if is_time(at) and at > end:
-            return False
-        previous = row_id
-    highest = context.store.value(HIGHEST_EVER) if context.store.schema.has("sqlite_sequence") else None
-    return isinstance(highest, int) and highest > previous
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -94,7 +71,7 @@ def check(context: Context) -> Iterator[Finding]:
         verdict, severity = Verdict.FAULT, Severity.HIGH
         if not matches and deleted:
             verdict, severity = Verdict.LEFTOVER, Severity.LOW
-        elif not matches and rows_vanished(context, node):
+        elif not matches and vanished.rows_vanished(context, node):
             verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
         counts = context.census.get(node.id)
         yield RULE.finding(
@@ -152,5 +129,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="dead-end",
-    reads=(READS_SESSIONS, READS_MESSAGES, LAST_ROW, LATER_ROWS, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, *vanished.READS, *READS),
 )
