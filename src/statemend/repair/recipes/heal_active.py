@@ -136,7 +136,7 @@ def _counter(
         rewound=was.rewound + states[RowState.REWOUND],
         unset=0,
     )
-    if (session["message_count"] or 0) in lawful(now, session["source"]):
+    if (session.get("message_count", now.live) or 0) in lawful(now, session.get("source")):
         return None
     return update_of(context.store, "sessions", {"id": session["id"]}, {"message_count": now.live})
 
