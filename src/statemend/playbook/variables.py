@@ -64,6 +64,8 @@ def render(text: str, variables: Mapping[str, Any]) -> Any:
         if (whole := _whole(text.strip())) is not None:
             return _environment().compile_expression(whole)(variables)
         return _joined(_environment().from_string(text).generate(variables))
+    except TemplateError:
+        raise
     except JinjaError as error:
         raise TemplateError(_one_line(error)) from error
     except (TypeError, ValueError, RecursionError) as error:

@@ -7,9 +7,10 @@ text. While it runs, a clock and the size of its temporary files stop it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -37,7 +38,7 @@ FUNCTIONS: Final = frozenset(
 
 #: The longest value (bytes), and the longest LIKE pattern, while a question is asked.
 _LIMITS: Mapping[int, int] = {
-    apsw.SQLITE_LIMIT_LENGTH: 64 * 1024 * 1024,
+    apsw.SQLITE_LIMIT_LENGTH: 32 * 1024 * 1024,
     apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1000,
     apsw.SQLITE_LIMIT_COLUMN: 200,
     apsw.SQLITE_LIMIT_EXPR_DEPTH: 200,
@@ -46,7 +47,12 @@ _LIMITS: Mapping[int, int] = {
 #: Bytes that a question may keep in temporary files.
 _LARGEST_SPILL = 1024 * 1024 * 1024
 #: Instructions between two looks at the clock. Each may take milliseconds when values are long.
-_STEPS = 500
+_STEPS = 250
+#: Seconds between two looks at the temporary files.
+_BETWEEN_LOOKS = 0.1
+_OPEN_FILES = "/proc/self/fd"
+#: How the system marks a file without a name, as those that SQLite makes for a statement are.
+_NAMELESS = " (deleted)"
 _PROGRESS = "statemend-question"
 _LONGEST_REASON = 200
 
@@ -90,29 +96,19 @@ def asking(
     ``real`` are the tables of the store itself, whose names are no table functions. Raises ``UsageError`` for
     a statement that may not be asked, ``Undetermined`` when it was stopped.
     """
-    deadline = time.monotonic() + seconds
-    stopped: list[str] = []
-
-    def stop() -> bool:
-        if time.monotonic() > deadline:
-            stopped.append(f"no answer after {seconds:g} seconds; ask for less, or allow more seconds")
-        elif connection.status(apsw.SQLITE_DBSTATUS_TEMPBUF_SPILL)[0] > before + _LARGEST_SPILL:
-            stopped.append(f"it keeps more than {_LARGEST_SPILL >> 20} MiB in temporary files; ask for less")
-        return bool(stopped)
-
+    clock = _Clock(seconds)
     authorizer, limits = connection.authorizer, {limit: connection.limit(limit) for limit in _LIMITS}
     with _created(connection, relations):
         watch = _Watch(relations.keys(), TAKING_APART - real)
         connection.authorizer = watch
-        before = connection.status(apsw.SQLITE_DBSTATUS_TEMPBUF_SPILL)[0]
-        connection.set_progress_handler(stop, _STEPS, id=_PROGRESS)
+        connection.set_progress_handler(clock, _STEPS, id=_PROGRESS)
         try:
             for limit, most in _LIMITS.items():
                 connection.limit(limit, min(most, limits[limit]))
             yield _compiled(connection, sql, watch)
         except (StatemendError, apsw.InterruptError) as error:
-            if stopped:
-                raise Undetermined(stopped[0]) from error
+            if clock.stopped:
+                raise Undetermined(clock.stopped) from error
             if isinstance(error.__cause__, apsw.TooBigError):
                 most = _LIMITS[apsw.SQLITE_LIMIT_LENGTH] >> 20
                 raise Undetermined(f"a value longer than {most} MiB; ask for less") from error
@@ -122,6 +118,40 @@ def asking(
             for limit, most in limits.items():
                 connection.limit(limit, most)
             connection.authorizer = authorizer
+
+
+class _Clock:
+    """Says when a statement has to stop, and then ``stopped`` says why."""
+
+    def __init__(self, seconds: float) -> None:
+        self.stopped = ""
+        self._seconds = seconds
+        self._begun = self._looked = time.monotonic()
+        self._spilled = _spilled()
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if now - self._begun > self._seconds:
+            self.stopped = f"no answer after {self._seconds:g} seconds; ask for less, or allow more seconds"
+        elif now - self._looked > _BETWEEN_LOOKS:
+            self._looked = now
+            if _spilled() - self._spilled > _LARGEST_SPILL:
+                self.stopped = (
+                    f"it takes more than {_LARGEST_SPILL >> 20} MiB of temporary files; ask for less"
+                )
+        return bool(self.stopped)
+
+
+def _spilled() -> int:
+    """Bytes in files without a name that this process has open. Zero where the system does not say; then the
+    clock alone is the bound."""
+    total = 0
+    with suppress(OSError):
+        for entry in os.scandir(_OPEN_FILES):
+            with suppress(OSError):  # closed meanwhile
+                if os.readlink(entry.path).endswith(_NAMELESS):
+                    total += os.stat(entry.path).st_size
+    return total
 
 
 class _Watch:
