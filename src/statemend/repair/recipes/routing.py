@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from statemend.audit.finding import Finding
 from statemend.audit.routes import BINDINGS, ROUTES, Way, ways_to_nothing
@@ -36,7 +37,10 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         return
     operations = [_deletion(context, way) for way in ways]
     if None in operations:
-        yield leave(finding, "a row of it cannot be named: a key in it is not valid text")
+        yield leave(
+            finding,
+            "a row of it cannot be named: its key is not valid text, or not as usual",
+        )
         return
     deletions = [operation for operation in operations if operation is not None]
     holding = _holding(context, ways[0].session_id)
@@ -84,17 +88,21 @@ def _comes_back(context: RecipeContext, route: Way) -> bool:
 
 def _deletion(context: RecipeContext, way: Way) -> Operation | None:
     """The deletion of one row, with all that it was; ``None`` for one that its key does not lead to."""
-    key = {name: way.key[name] for name in primary_key(context.store, way.table) if name in way.key}
-    row = row_of(context.store, way.table, key) if key else None
+    named_by = primary_key(context.store, way.table)
+    if not named_by or not way.key.keys() >= set(named_by):
+        return None
+    key = {name: way.key[name] for name in named_by}
+    row = row_of(context.store, way.table, key)
     if row is None:
         return None
-    return Operation(
-        kind=Kind.DELETE,
-        table=way.table,
-        key={name: encode(value) for name, value in key.items()},
-        before={name: encode(value) for name, value in row.items()},
-        before_digest=row_digest(row),
-    )
+    was: dict[str, Any] = {
+        "key": {name: encode(value) for name, value in key.items()},
+        "before": {name: encode(value) for name, value in row.items()},
+        "before_digest": row_digest(row),
+    }
+    if way.table == BINDINGS:
+        return Operation(kind=Kind.DELETE, table="telegram_dm_topic_bindings", **was)
+    return Operation(kind=Kind.DELETE, table="gateway_routing", **was)
 
 
 def _holding(context: RecipeContext, session_id: str) -> list[str]:
