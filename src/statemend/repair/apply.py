@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -12,12 +14,11 @@ from statemend.errors import RolledBack, StatemendError, VerificationFailed
 from statemend.repair import bounds, position, preflight, rescan
 from statemend.repair.journal import Hook
 from statemend.repair.lock import only_run
-from statemend.repair.perform import perform
+from statemend.repair.perform import journalled, perform
 from statemend.repair.plan import Plan
 from statemend.repair.rehearse import rehearse_plan
 from statemend.repair.run import Run, RunFolder, State, default_folder, earlier
 from statemend.repair.verify import advice, finish, status
-from statemend.store import durable
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
 
@@ -48,17 +49,19 @@ def apply(
         return _nothing(plan, at, "the plan has no step to carry out: choose options in it, or plan again")
     with only_run(plan.store.path):
         preflight.check_holders(bundle)
-        done = _already(plan, run_dir, at, progress)
+        done = _already(plan, (run_dir or plan_path.parent, plan_path.parent), at, progress)
         return done or _apply(plan, run_dir or default_folder(plan, at), at, steps, progress)
 
 
-def _already(plan: Plan, run_dir: Path | None, now: float, progress: Progress | None) -> Run | None:
+def _already(plan: Plan, places: Sequence[Path], now: float, progress: Progress | None) -> Run | None:
     """The run that carried this plan out, completed if it broke off; ``None`` when none did."""
-    for folder in earlier(plan, run_dir):
+    for folder in earlier(plan, places):
         run = status(folder, plan)
-        if run.state is State.AFTER_COMMIT:
-            return _judged(finish(folder, plan, run, now, progress))
-        if run.state in (State.APPLIED, State.FAILED):
+        if run.state in (State.AFTER_COMMIT, State.FAILED):
+            with _committed(folder, plan):
+                run = finish(folder, plan, run, now, progress)
+            return _judged(run)
+        if run.state is State.APPLIED:
             return _judged(msgspec.structs.replace(run, notes=(*run.notes, _ALREADY)))
     with open_for_audit(Path(plan.store.path)) as store:
         where = position.of_operations(store, bounds.operations(plan))
@@ -88,10 +91,11 @@ def _apply(plan: Plan, place: Path, now: float, steps: Hook | None, progress: Pr
     )
     folder.save(msgspec.structs.replace(run, advice=advice(State.NOT_APPLIED, folder, plan)))
     log = folder.log(steps)
-    _keep_before(folder, before)
-    log.step("rehearsal passed", digest=rehearsal.plan_digest)
+    folder.keep(folder.before, msgspec.json.encode(before))
+    with journalled(folder):
+        log.step("rehearsal passed", digest=rehearsal.plan_digest)
     done = perform(plan, Path(plan.store.path), folder, log, now=now)
-    try:
+    with _committed(folder, plan):
         log.step("committed")
         run = folder.save(
             msgspec.structs.replace(
@@ -105,12 +109,19 @@ def _apply(plan: Plan, place: Path, now: float, steps: Hook | None, progress: Pr
         )
         run = finish(folder, plan, run, now, progress)
         log.step("verified")
+    return _judged(run)
+
+
+@contextmanager
+def _committed(folder: RunFolder, plan: Plan) -> Iterator[None]:
+    """Whatever goes wrong from here on, the change is committed, and that is what has to be told."""
+    try:
+        yield
     except (OSError, StatemendError) as error:
         raise VerificationFailed(
             f"{plan.store.path}: the change is committed and could not be verified ({error}); "
-            f"`statemend verify {folder.path}` tells more, `statemend undo {folder.path}` takes it back"
+            f"{advice(State.AFTER_COMMIT, folder, plan)}"
         ) from error
-    return _judged(run)
 
 
 def _judged(run: Run) -> Run:
@@ -136,7 +147,3 @@ def _nothing(plan: Plan, now: float, why: str) -> Run:
         started_at=now,
         finished_at=now,
     )
-
-
-def _keep_before(folder: RunFolder, before: rescan.Look) -> None:
-    durable.replace(folder.before, msgspec.json.encode(before))

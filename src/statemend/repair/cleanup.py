@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -22,10 +23,11 @@ from statemend.repair.cleanup_perform import CleanupFolder, NothingLeftError, Pe
 from statemend.repair.cleanup_plan import CleanupPlan, Kept
 from statemend.repair.journal import Hook, Journal
 from statemend.repair.lock import only_run
+from statemend.repair.perform import journalled
 from statemend.repair.receipt import Receipt
 from statemend.repair.run import Run, RunFolder, State, default_base, default_folder
 from statemend.repair.takeback import check_untouched_since, take_back
-from statemend.repair.verify import status
+from statemend.repair.verify import advice, status
 from statemend.store import durable
 from statemend.store.bundle import inspect
 from statemend.store.connection import StoreFault, open_for_audit
@@ -75,7 +77,8 @@ def apply(
         raise StoreFault(bundle)
     with only_run(plan.store.path):
         preflight.check_holders(bundle)
-        done = _already(plan, [each for each in (run_dir, path) if each is not None], at, progress)
+        places = [each for each in (run_dir, path if path.is_dir() else path.parent) if each is not None]
+        done = _already(plan, places, at, progress)
         if done is not None:
             return done
         _check_runs(plan)
@@ -111,9 +114,11 @@ def _already(plan: CleanupPlan, places: list[Path], now: float, progress: Progre
         if not folder.cleanup.is_file() or folder.cleanup.read_bytes() != written:
             continue
         run = status(folder, plan.envelope())
-        if run.state is State.AFTER_COMMIT:
-            return _finish(folder, plan, run, now, progress)
-        if run.state in (State.APPLIED, State.FAILED, State.CHANGED):
+        if run.state in (State.AFTER_COMMIT, State.FAILED):
+            with _told_as_committed(folder, plan):
+                run, receipt = _finish(folder, plan, run, now, progress)
+            return _result(run, receipt)
+        if run.state in (State.APPLIED, State.CHANGED):
             receipt = _load_receipt(folder.receipt if folder.receipt.is_file() else folder.promise)
             note = "the plan was carried out already; nothing was changed"
             run = msgspec.structs.replace(run, notes=(*run.notes, note))
@@ -219,20 +224,26 @@ def _apply(
         )
     )
     log = folder.log(steps)
-    durable.write_new(folder.before, msgspec.json.encode(before))
-    log.step("rehearsal passed", digest=plan.digest)
+    folder.keep(folder.before, msgspec.json.encode(before))
+    with journalled(folder):
+        log.step("rehearsal passed", digest=plan.digest)
     done = perform(plan, Path(plan.store.path), folder, log, now=now)
-    try:
+    with _told_as_committed(folder, plan):
         log.step("committed")
         run = folder.save(_committed(run, done))
-        return _finish(folder, plan, run, now, progress, log)
-    except VerificationFailed:
-        raise
+        run, receipt = _finish(folder, plan, run, now, progress, log)
+    return _result(run, receipt)
+
+
+@contextmanager
+def _told_as_committed(folder: CleanupFolder, plan: CleanupPlan) -> Iterator[None]:
+    """Whatever goes wrong from here on, the deletion is committed, and that is what has to be told."""
+    try:
+        yield
     except (OSError, StatemendError) as error:
         raise VerificationFailed(
             f"{plan.store.path}: the deletion is committed and could not be verified ({error}); "
-            f"`statemend cleanup apply {folder.path}` completes it, "
-            f"`statemend undo {folder.path}` takes it back"
+            f"{advice(State.AFTER_COMMIT, folder, plan.envelope())}"
         ) from error
 
 
@@ -254,24 +265,24 @@ def _finish(
     now: float,
     progress: Progress | None,
     log: Journal | None = None,
-) -> Cleanup:
+) -> tuple[Run, Receipt]:
     """Give the receipt its name, judge a committed run, and keep the judgement in its folder."""
     receipt = _load_receipt(folder.receipt if folder.receipt.is_file() else folder.promise)
-    durable.replace(folder.receipt, folder.promise.read_bytes())
+    folder.keep(folder.receipt, folder.promise.read_bytes())
     if log is not None:
         log.step("receipt written")
     run = _judged(folder, plan, run, now, progress, keep=True)
     run = folder.save(msgspec.structs.replace(run, finished_at=now))
     if log is not None:
         log.step("verified")
-    return _result(run, receipt)
+    return run, receipt
 
 
 def _result(run: Run, receipt: Receipt) -> Cleanup:
     if run.state is State.FAILED:
-        wrong = [*(f"{one} is new" for one in run.new), *run.troubles]
+        wrong = "; ".join(f"{one} is new" for one in run.new)
         raise VerificationFailed(
-            f"{run.store}: the deletion is committed and does not hold what it promised: {'; '.join(wrong)}; "
+            f"{run.store}: the deletion is committed and does not hold what it promised: {wrong}; "
             f"{run.advice}"
         )
     return Cleanup(run=run, receipt=receipt, kept=receipt.kept)
@@ -295,29 +306,30 @@ def _judged(
         raise Undetermined(f"{folder.before}: what was found before cannot be read ({error})") from error
     receipt = _load_receipt(folder.promise)
     after = rescan.look(plan.envelope(), now=now, progress=progress)
+    after.require_as_much(before)
     if keep:
-        durable.replace(folder.after, msgspec.json.encode(after))
+        folder.keep(folder.after, msgspec.json.encode(after))
     near = {each.session for each in receipt.deleted} | {each.session for each in receipt.ancestors}
     near |= receipt.detached.keys()
     named = {member.session for entry in plan.entries for member in entry.members}
     named |= {each.session for each in plan.collapses} - {each.session for each in receipt.collapsed}
     appeared = [finding for finding in after.findings if finding.id not in before.ids]
     explained = [finding for finding in appeared if finding.subject.session in near | named]
-    new = tuple(sorted({finding.id for finding in appeared} - {finding.id for finding in explained}))
-    troubles = tuple(f"{rule} could not run any more" for rule in sorted(after.blind - before.blind))
+    new = {finding.id for finding in appeared} - {finding.id for finding in explained}
+    if new and folder.snapshot.is_file():  # another process may have written between look and fence
+        new -= rescan.look(plan.envelope(), store=folder.snapshot, now=now, progress=progress).ids
     notes = [
         f"{each.id}, about {each.subject.session}, "
         f"{'follows from the deletion' if each.subject.session in near else 'is new'}: {each.summary}"
         for each in explained
     ]
-    state = State.FAILED if new or troubles else State.APPLIED
+    state = State.FAILED if new else State.APPLIED
     undo = f"`statemend undo {folder.path}` takes it back"
     return msgspec.structs.replace(
         run,
         state=state,
         advice=undo if state is State.FAILED else f"nothing; {undo}",
-        new=new,
-        troubles=troubles,
+        new=tuple(sorted(new)),
         notes=tuple(dict.fromkeys((*run.notes, *notes))),
     )
 

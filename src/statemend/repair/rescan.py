@@ -12,6 +12,7 @@ from statemend.audit.context import Context, Progress
 from statemend.audit.engine import run as run_rules
 from statemend.audit.finding import Finding
 from statemend.audit.outcome import RuleResult, Status
+from statemend.errors import Undetermined
 from statemend.evidence.inventory import Home, take
 from statemend.repair.plan import Kind, Plan, StepClass
 from statemend.store.bundle import inspect
@@ -33,6 +34,19 @@ class Look(msgspec.Struct, frozen=True):
     def blind(self) -> set[str]:
         """The rules that could not run."""
         return {rule.id for rule in self.rules if rule.status is Status.COULD_NOT_RUN}
+
+    def require_as_much(self, before: Look) -> None:
+        """Raise ``Undetermined`` when a rule could not run that could ``before``: this look tells too
+        little."""
+        lost = [rule for rule in self.rules if rule.id in self.blind - before.blind]
+        if lost:
+            told = "; ".join(f"{rule.id} could not run any more: {rule.reason}" for rule in lost[:3])
+            raise Undetermined(f"{told}{f'; {len(lost) - 3} others neither' if lost[3:] else ''}")
+
+    def seen_before(self, earlier: Look) -> Look:
+        """This look with what an ``earlier`` moment showed besides."""
+        more = tuple(finding for finding in earlier.findings if finding.id not in self.ids)
+        return Look((*self.findings, *more), self.rules)
 
 
 class Judgement(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -116,11 +116,16 @@ class RunFolder:
 
     def save(self, run: Run) -> Run:
         """Write ``run.json``. Raises ``Undetermined`` when it cannot be written."""
-        try:
-            durable.replace(self.run, msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
-        except OSError as error:
-            raise Undetermined(f"{self.run}: cannot be written ({error.strerror})") from error
+        self.keep(self.run, msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
         return run
+
+    def keep(self, path: Path, data: bytes) -> None:
+        """Write one of the files of the run, in place of the one there. Raises ``Undetermined`` when it
+        cannot be written."""
+        try:
+            durable.replace(path, data)
+        except OSError as error:
+            raise Undetermined(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def default_base(plan: Plan) -> Path:
@@ -134,13 +139,13 @@ def default_folder(plan: Plan, now: float) -> Path:
     return default_base(plan) / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}-{plan.id[:8]}"
 
 
-def earlier(plan: Plan, run_dir: Path | None) -> Iterator[RunFolder]:
-    """The runs of this very plan that are known, latest first."""
-    places = [run_dir] if run_dir is not None else []
+def earlier(plan: Plan, places: Sequence[Path]) -> Iterator[RunFolder]:
+    """The runs of this very plan that are known: those at ``places``, then the others, latest first. A plan
+    that lies in a folder alone is no run."""
     base = default_base(plan)
-    if base.is_dir():
-        places += sorted((path for path in base.iterdir() if path.is_dir()), reverse=True)
-    for place in places:
+    known = sorted((path for path in base.iterdir() if path.is_dir()), reverse=True) if base.is_dir() else []
+    for place in (*places, *known):
         folder = RunFolder(place)
-        if folder.plan.is_file() and folder.plan.read_bytes() == dump(plan):
+        begun = folder.journal.is_file() or folder.undo.is_file()
+        if begun and folder.plan.is_file() and folder.plan.read_bytes() == dump(plan):
             yield folder

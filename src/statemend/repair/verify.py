@@ -14,7 +14,6 @@ from statemend.repair import bounds, journal, position, record, rescan
 from statemend.repair.plan import Plan
 from statemend.repair.position import Position
 from statemend.repair.run import Run, RunFolder, State
-from statemend.store import durable
 from statemend.store.connection import open_for_audit
 from statemend.store.identity import store_digest
 
@@ -150,10 +149,14 @@ def _judged(
 ) -> Run:
     before = _load_look(folder)
     after = rescan.look(plan, now=now, progress=progress)
+    after.require_as_much(before)
     if keep:
-        durable.replace(folder.after, msgspec.json.encode(after))
+        folder.keep(folder.after, msgspec.json.encode(after))
     stood = run.state is State.APPLIED
     found = rescan.judge(plan, before, after, verified=stood, now=now, progress=progress)
+    if found.new and folder.snapshot.is_file():  # another process may have written between look and fence
+        known = before.seen_before(rescan.look(plan, store=folder.snapshot, now=now, progress=progress))
+        found = rescan.judge(plan, known, after, verified=stood, now=now, progress=progress)
     state = State.APPLIED if found.passed else State.FAILED
     with open_for_audit(Path(plan.store.path)) as store:
         digest = store_digest(store)
