@@ -18,7 +18,7 @@ from statemend.playbook.variables import RUN, has_template
 __all__ = ["Problem", "check", "problems", "resolve"]
 
 #: Fields that decide what runs, and in which order: they hold no template.
-_FIXED: Final = frozenset({"do", "expect", "id", "name", "needs", "of", "plan", "scan", "schema", "sql"})
+FIXED: Final = frozenset({"do", "expect", "id", "name", "needs", "of", "plan", "scan", "schema", "sql"})
 _INPUT_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 #: Names that mean something in a template.
 _RESERVED: Final = frozenset(
@@ -80,7 +80,7 @@ def _read(source: Source, values: Values | None) -> tuple[Playbook | None, tuple
     plain = Converter(source, Values({}))
     inputs = _inputs(plain, source.data.get("inputs"))
     reader = Converter(source, values or _samples(inputs, source.data))
-    made = reader.fields(Playbook, source.data, "$", fixed=_FIXED, elsewhere=("inputs", "steps"))
+    made = reader.fields(Playbook, source.data, "$", fixed=FIXED, elsewhere=("inputs", "steps"))
     if "run" in reader.uses(source.data.get("home")):
         reader.add("$.home", "the home is found before a run begins; name it by an input")
     if "home" not in source.data:
@@ -165,7 +165,7 @@ def _steps(reader: Converter, data: Mapping[str, Any]) -> list[Step]:
             reader.add(path, "a step begins with `do` and what to do")
         elif not isinstance(word, str) or word not in _KINDS:
             reader.add(f"{path}.do", f"no step {str(word)[:60]!r}{near(str(word), _KINDS)}")
-        elif step := reader.struct(_KINDS[word], one, path, fixed=_FIXED):
+        elif step := reader.struct(_KINDS[word], one, path, fixed=FIXED):
             made.append(step)
     return made
 

@@ -44,10 +44,17 @@ class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """One value that whoever runs the playbook gives with `--set name=value`. It is required unless it has a
     default. `values` lists the only ones that are accepted."""
 
-    type: InputType
-    help: Line
-    default: Any = msgspec.UNSET
-    values: tuple[str, ...] = ()
+    type: Annotated[InputType, Meta(description="What kind of value it takes.")]
+    help: Annotated[Line, Meta(description="One line for whoever has to give the value.")]
+    default: Annotated[
+        Any,
+        Meta(
+            description="The value if none is given. Without it the input is required; `null` is a value too."
+        ),
+    ] = msgspec.UNSET
+    values: Annotated[
+        tuple[str, ...], Meta(description="The only values that are accepted, for an input of type text.")
+    ] = ()
 
 
 class FailOn(StrEnum):
@@ -102,9 +109,17 @@ class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     runs: by default the one before it.
     """
 
-    id: Identifier | None = None
-    title: Line | None = None
-    needs: tuple[Identifier, ...] | None = None
+    id: Annotated[
+        Identifier | None,
+        Meta(description="Names the step within the playbook. By default the kind of the step."),
+    ] = None
+    title: Annotated[Line | None, Meta(description="One line that is shown while the step runs.")] = None
+    needs: Annotated[
+        tuple[Identifier, ...] | None,
+        Meta(
+            description="The steps that must have passed before this one runs. By default the one before it."
+        ),
+    ] = None
 
     #: Whether the step changes the store.
     changes: ClassVar[bool] = False
@@ -128,12 +143,18 @@ class Scan(_Step, frozen=True, kw_only=True, tag="scan"):
     the last finished run of this playbook on this home (none yet is no failure). With one, only findings that
     are new can make it fail."""
 
-    rules: tuple[str, ...] = ()
-    exports: tuple[str, ...] = ()
-    deep: bool = False
-    live: bool = False
-    fail_on: FailOn = FailOn.NEVER
-    baseline: str | None = None
+    rules: Annotated[tuple[str, ...], Meta(description="Ids of the rules to run. By default all.")] = ()
+    exports: Annotated[tuple[str, ...], Meta(description="Folders with exports beside the home.")] = ()
+    deep: Annotated[bool, Meta(description="Whether to check the whole file and the search indexes too.")] = (
+        False
+    )
+    live: Annotated[bool, Meta(description="Whether to audit a copy if the store is in use.")] = False
+    fail_on: Annotated[FailOn, Meta(description="The least bad verdict that makes the scan fail.")] = (
+        FailOn.NEVER
+    )
+    baseline: Annotated[
+        str | None, Meta(description="A report to compare with: a step, a file, or `last`.")
+    ] = None
 
 
 class Check(_Step, frozen=True, kw_only=True, tag="check"):
@@ -143,45 +164,59 @@ class Check(_Step, frozen=True, kw_only=True, tag="check"):
     it: `findings`, `artifacts`, `coverage`. The inputs are bound as `:name`. It is stopped after `seconds`,
     and after `rows` rows."""
 
-    sql: Prose
-    expect: Expect
-    value: int | float | str | None = None
-    message: Line
-    seconds: Annotated[float, Meta(gt=0, le=600)] = 10.0
-    rows: Annotated[int, Meta(ge=1, le=100_000)] = 1000
+    sql: Annotated[Prose, Meta(description="One SELECT. An input is bound as `:name`.")]
+    expect: Annotated[Expect, Meta(description="What the answer must be.")]
+    value: Annotated[
+        int | float | str | None, Meta(description="The one value that is expected, with `expect: value`.")
+    ] = None
+    message: Annotated[Line, Meta(description="What is said when the answer is not as expected.")]
+    seconds: Annotated[
+        Annotated[float, Meta(gt=0, le=600)], Meta(description="How long the question may take.")
+    ] = 10.0
+    rows: Annotated[
+        Annotated[int, Meta(ge=1, le=100_000)], Meta(description="How many rows are read at most.")
+    ] = 1000
 
 
 class Plan(_Step, frozen=True, kw_only=True, tag="plan"):
     """Plans the repair of what can be repaired. Nothing is changed. Passes also when there is nothing to
     do."""
 
-    recipes: tuple[str, ...] = ()
-    exports: tuple[str, ...] = ()
-    deep: bool = False
+    recipes: Annotated[
+        tuple[str, ...], Meta(description="Names of the recipes to plan with. By default all.")
+    ] = ()
+    exports: Annotated[tuple[str, ...], Meta(description="Folders with exports beside the home.")] = ()
+    deep: Annotated[bool, Meta(description="Whether to check the whole file and the search indexes too.")] = (
+        False
+    )
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One answer: the id of a choice, or of the finding it is about, and the id of an option. `skip` leaves
     the choice out on purpose."""
 
-    choice: Line
-    option: Line | None = None
-    skip: bool = False
-    why: Line | None = None
+    choice: Annotated[Line, Meta(description="The id of a choice, or of the finding it is about.")]
+    option: Annotated[Line | None, Meta(description="The id of the option to take.")] = None
+    skip: Annotated[bool, Meta(description="Whether to leave the choice out on purpose.")] = False
+    why: Annotated[Line | None, Meta(description="The reason, kept with the run.")] = None
 
 
 class Choose(_Step, frozen=True, kw_only=True, tag="choose"):
     """Answers the choices that a plan leaves open: from `answers`, from the file that `--choices` names, or
     at a terminal. Passes when every choice has an answer; refused otherwise, never a default."""
 
-    plan: Identifier | None = None
-    answers: tuple[Answer, ...] = ()
+    plan: Annotated[
+        Identifier | None, Meta(description="The plan with the choices. By default the last one.")
+    ] = None
+    answers: Annotated[tuple[Answer, ...], Meta(description="Answers that are known beforehand.")] = ()
 
 
 class Rehearse(_Step, frozen=True, kw_only=True, tag="rehearse"):
     """Carries the plan out on a private copy, audits it and undoes it there. Passes when all of it holds."""
 
-    plan: Identifier | None = None
+    plan: Annotated[Identifier | None, Meta(description="The plan to rehearse. By default the last one.")] = (
+        None
+    )
 
 
 class Apply(_Step, frozen=True, kw_only=True, tag="apply"):
@@ -189,14 +224,19 @@ class Apply(_Step, frozen=True, kw_only=True, tag="apply"):
 
     changes: ClassVar[bool] = True
 
-    plan: Identifier | None = None
+    plan: Annotated[Identifier | None, Meta(description="The plan to apply. By default the last one.")] = None
 
 
 class Verify(_Step, frozen=True, kw_only=True, tag="verify"):
     """Proves what a step did: an apply against the store's rows and a new audit, an export row by row against
     the store. `of` names the steps; by default every apply and export before it that is not yet verified."""
 
-    of: tuple[Identifier, ...] | None = None
+    of: Annotated[
+        tuple[Identifier, ...] | None,
+        Meta(
+            description="Applies and exports to verify. By default each before it that is not yet verified."
+        ),
+    ] = None
 
 
 class Export(_Step, frozen=True, kw_only=True, tag="export"):
@@ -206,13 +246,21 @@ class Export(_Step, frozen=True, kw_only=True, tag="export"):
     session ended) selects them. Passes also when there is none. `into` is a folder, by default one in the
     run's."""
 
-    sessions: tuple[str, ...] = ()
-    at_risk: bool = False
-    older_than: Days | None = None
-    exports: tuple[str, ...] = ()
-    format: ExportFormat = ExportFormat.JSONL
-    view: View | None = None
-    into: str | None = None
+    sessions: Annotated[tuple[str, ...], Meta(description="Ids of the sessions to write.")] = ()
+    at_risk: Annotated[
+        bool, Meta(description="Whether to write the sessions with archived turns that no file holds.")
+    ] = False
+    older_than: Annotated[
+        Days | None, Meta(description="Write the sessions that ended at least so many days ago.")
+    ] = None
+    exports: Annotated[tuple[str, ...], Meta(description="Folders with exports beside the home.")] = ()
+    format: Annotated[ExportFormat, Meta(description="The format of the files.")] = ExportFormat.JSONL
+    view: Annotated[
+        View | None, Meta(description="Which messages to write. By default `raw` for jsonl, else `display`.")
+    ] = None
+    into: Annotated[
+        str | None, Meta(description="The folder to write into. By default one in the run's own.")
+    ] = None
 
 
 class Snapshot(_Step, frozen=True, kw_only=True, tag="snapshot"):
@@ -225,10 +273,19 @@ class Report(_Step, frozen=True, kw_only=True, tag="report"):
     `scan` names the scan; by default the last one. `only: changes` leaves out what the baseline of the scan
     already had."""
 
-    scan: Identifier | None = None
-    formats: tuple[ReportFormat, ...] = (ReportFormat.HTML,)
-    only: Literal["all", "changes"] = "all"
-    story: bool = False
+    scan: Annotated[Identifier | None, Meta(description="The scan to report. By default the last one.")] = (
+        None
+    )
+    formats: Annotated[
+        tuple[ReportFormat, ...], Meta(description="The forms in which the report is written.")
+    ] = (ReportFormat.HTML,)
+    only: Annotated[
+        Literal["all", "changes"],
+        Meta(description="Whether to leave out what the baseline of the scan already had."),
+    ] = "all"
+    story: Annotated[
+        bool, Meta(description="Whether to tell everything that the run did and found, in order.")
+    ] = False
 
 
 class Cleanup(_Step, frozen=True, kw_only=True, tag="cleanup"):
@@ -240,23 +297,30 @@ class Cleanup(_Step, frozen=True, kw_only=True, tag="cleanup"):
 
     changes: ClassVar[bool] = True
 
-    sessions: tuple[str, ...] = ()
-    older_than: Days | None = None
-    artifacts: tuple[str, ...] = ()
+    sessions: Annotated[tuple[str, ...], Meta(description="Ids of the sessions to delete.")] = ()
+    older_than: Annotated[
+        Days | None, Meta(description="Delete the sessions that ended at least so many days ago.")
+    ] = None
+    artifacts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Folders with the exports that preserve them. By default those that this run wrote."
+        ),
+    ] = ()
 
 
 class Bundle(_Step, frozen=True, kw_only=True, tag="bundle"):
     """Packs everything that the run has made so far into one file, without the text of messages unless
     `with_content` says so. What is left out is listed in it."""
 
-    with_content: bool = False
+    with_content: Annotated[bool, Meta(description="Whether the text of messages goes in too.")] = False
 
 
 class Pause(_Step, frozen=True, kw_only=True, tag="pause"):
     """Shows `message` and waits for a yes at the terminal. With `--yes` it goes on; unattended without it,
     the run stops here and goes on from here the next time."""
 
-    message: Prose
+    message: Annotated[Prose, Meta(description="What is shown before it waits.")]
 
 
 Step = (
@@ -279,10 +343,17 @@ Step = (
 class Playbook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One playbook. `home` is a template too; by default the input of that name."""
 
-    schema: Literal["statemend/playbook/v1"]
-    name: Identifier
-    title: Line
-    purpose: Prose
-    home: str = HOME
-    inputs: dict[Identifier, Input] = {}
-    steps: Annotated[tuple[Step, ...], Meta(min_length=1, max_length=100)]
+    schema: Annotated[
+        Literal["statemend/playbook/v1"], Meta(description="The contract that the file follows.")
+    ]
+    name: Annotated[Identifier, Meta(description="The name by which it is run and its folders are called.")]
+    title: Annotated[Line, Meta(description="What it does, in one line.")]
+    purpose: Annotated[Prose, Meta(description="When to run it, and what it is good for.")]
+    home: Annotated[str, Meta(description="The home to work on. By default the input `home`.")] = HOME
+    inputs: Annotated[
+        dict[Identifier, Input], Meta(description="The values that whoever runs it gives, by name.")
+    ] = {}
+    steps: Annotated[
+        Annotated[tuple[Step, ...], Meta(min_length=1, max_length=100)],
+        Meta(description="What is done, in order."),
+    ]
