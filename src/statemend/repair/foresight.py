@@ -69,16 +69,41 @@ def family_with(context: RecipeContext, session_id: str, marks: Marks) -> Graph:
     return _graph(context, nodes)
 
 
-def family_linked(context: RecipeContext, parents: Mapping[str, str]) -> Graph:
-    """The families of some sessions and of the parents that they would have, joined as they would be."""
-    nodes: dict[str, Node] = {}
-    for child, parent in parents.items():
-        for each in (*_kin(context, child), *_kin(context, parent)):
-            nodes.setdefault(each, context.graph.nodes[each])
-        node = nodes.get(child) or _node(context, child)
+def families_linked(context: RecipeContext, parents: Mapping[str, str]) -> tuple[Graph, Graph]:
+    """What new parents of some sessions could make a difference to, as it is and as it would be."""
+    nodes = {each: context.graph.nodes[each] for each in _around(context, parents)}
+    for child in parents.keys() - nodes.keys():
+        node = _node(context, child)
         if node is not None:
-            nodes[child] = msgspec.structs.replace(node, parent_id=parent)
-    return _graph(context, nodes)
+            nodes[child] = node
+    linked = {
+        each: msgspec.structs.replace(node, parent_id=parents.get(each, node.parent_id))
+        for each, node in nodes.items()
+    }
+    return _graph(context, nodes), _graph(context, linked)
+
+
+def _around(context: RecipeContext, parents: Mapping[str, str]) -> set[str]:
+    """What lies below the sessions and above their new parents, and every session that a walk from there
+    comes by: the children of what compression ended. Others keep their ways, whoever their kin is."""
+    graph = context.graph
+    below = set[str]()
+    waiting = list(parents)
+    while waiting:
+        each = waiting.pop()
+        if each not in below:
+            below.add(each)
+            waiting += [child.id for child in graph.children(each)]
+    found = set[str]()
+    waiting = [*below, *parents.values()]
+    while waiting:
+        node = graph.nodes.get(waiting.pop())
+        if node is not None and node.id not in found:
+            found.add(node.id)
+            waiting += filter(None, (node.parent_id, node.delegate_from))
+            if node.compressed:
+                waiting += [child.id for child in graph.children(node.id)]
+    return found
 
 
 def _kin(context: RecipeContext, session_id: str) -> list[str]:

@@ -19,7 +19,7 @@ from itertools import islice
 
 from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Verdict
-from statemend.repair.foresight import Fault, family_linked, family_with, faults
+from statemend.repair.foresight import Fault, families_linked, faults
 from statemend.repair.handoffs import Handoffs, Pair, handoffs, matchings
 from statemend.repair.marks import CannotChangeError, update_session
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
@@ -81,11 +81,8 @@ def _nothing_fits(finding: Finding) -> str:
 
 def _new_faults(context: RecipeContext, way: tuple[Pair, ...]) -> set[Fault]:
     """What the lineage rules would say of the joined families that they do not say now."""
-    before: set[Fault] = set()
-    for session_id in {session for pair in way for session in (pair.root.id, pair.dead.id)}:
-        before |= faults(context, family_with(context, session_id, {}))
-    linked = family_linked(context, {pair.root.id: pair.dead.id for pair in way})
-    return faults(context, linked) - before
+    before, after = families_linked(context, {pair.root.id: pair.dead.id for pair in way})
+    return faults(context, after) - faults(context, before)
 
 
 def _misread(context: RecipeContext, pair: Pair) -> bool:
