@@ -20,6 +20,7 @@ RULES = [
     "LIN002",
     "LIN003",
     "LIN004",
+    "LIN005",
     "LIN008",
     "LIN009",
     "ORP001",

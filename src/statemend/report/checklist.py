@@ -264,7 +264,7 @@ def _both_sides(evidence: Evidence) -> Check:
 
 
 def _lineage(evidence: Evidence) -> Check:
-    rules = ("LIN001", "LIN002", "LIN003", "LIN004", "LIN008", "LIN009", "ORP002")
+    rules = ("LIN001", "LIN002", "LIN003", "LIN004", "LIN005", "LIN008", "LIN009", "ORP002")
     return _check(
         evidence,
         "Lineage explicit",
