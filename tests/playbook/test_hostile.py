@@ -99,6 +99,15 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, read: Callable[[P
     assert "not a regular file" in refusal(lambda: read(tmp_path / "pipe"))
     assert "not a regular file" in refusal(lambda: read(Path("/dev/zero")))
     assert "could not be read" in refusal(lambda: read(tmp_path / "link"))
+    assert "could not be read" in refusal(lambda: read(tmp_path / ("x" * 300)))
+
+
+def test_a_playbook_of_many_steps_is_checked_in_time() -> None:
+    steps = "".join(f"  - {{do: verify, id: v{number}}}\n" for number in range(99))
+    text = f"schema: statemend/playbook/v1\nname: a\ntitle: a\npurpose: a\nhome: /h\nsteps:\n{steps}"
+    found = check.problems(source.parse(f"{text}  - do: cleanup\n".encode(), "p.yaml"))
+
+    assert len(found) == 101
 
 
 TEMPLATES = [

@@ -13,10 +13,12 @@ import msgspec
 
 from statemend.playbook.source import Place, Source
 from statemend.playbook.variables import TemplateError, has_template, names, render
+from statemend.report.text import listed
 
 Model = TypeVar("Model", bound=msgspec.Struct)
 
 _CLIPPED = 60
+_MOST_NAMED = 12
 #: How types are called by those who write YAML.
 _WORDS = {
     "array": "a list",
@@ -157,7 +159,7 @@ def near(name: str, known: Collection[str]) -> str:
     found = difflib.get_close_matches(name[:_CLIPPED], list(known), 1)
     if found:
         return f"; did you mean {found[0]!r}?"
-    return f"; there are {', '.join(sorted(known))}" if known else ""
+    return f"; there are {listed(sorted(known), _MOST_NAMED)}" if known else ""
 
 
 def _instead(name: str) -> str:

@@ -27,6 +27,7 @@ from statemend.playbook.model import (
     Step,
     Verify,
 )
+from statemend.playbook.tables import SCAN_TABLES
 
 Kind = TypeVar("Kind", bound=Step)
 #: The path below a step, and what is wrong there.
@@ -41,6 +42,7 @@ class Flow:
         self.numbers: dict[str, int] = {}
         for number, step in enumerate(steps):
             self.numbers.setdefault(step.name, number)
+        self._verified = self._covered()
 
     def needs(self, number: int) -> tuple[int, ...]:
         """The steps that one waits for itself: those it names, or the one before it."""
@@ -72,15 +74,16 @@ class Flow:
     def verified(self, number: int) -> frozenset[int]:
         """What the verify at ``number`` verifies: the steps it names, or each apply and export before it that
         no verify before it does."""
-        step = self.steps[number]
-        if not isinstance(step, Verify):
-            return frozenset()
-        if step.of is not None:
-            return frozenset(self.numbers[name] for name in step.of if name in self.numbers)
-        earlier: set[int] = set()
-        for one in self.before(number, Verify):
-            earlier |= self.verified(one)
-        return frozenset(self.done(number)) - earlier
+        return self._verified.get(number, frozenset())
+
+    def _covered(self) -> dict[int, frozenset[int]]:
+        covered: dict[int, frozenset[int]] = {}
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Verify) and step.of is not None:
+                covered[number] = frozenset(self.numbers[name] for name in step.of if name in self.numbers)
+            elif isinstance(step, Verify):
+                covered[number] = frozenset(self.done(number)).difference(*covered.values())
+        return covered
 
 
 def faults(
@@ -184,7 +187,7 @@ def _question(flow: Flow, number: int, step: Check, inputs: Mapping[str, Input])
         return
     for name in sorted(set(shape.bindings) - inputs.keys()):
         yield ".sql", f"no input :{name[:60]}{near(name, inputs)}"
-    used = sorted({table for table, _ in shape.reads} & query.SCAN_TABLES.keys())
+    used = sorted({table for table, _ in shape.reads} & SCAN_TABLES.keys())
     if used and not flow.before(number, Scan):
         yield ".sql", f"the table {used[0]!r} is what a scan found; add a `scan` before it"
 

@@ -14,24 +14,24 @@ from contextlib import closing
 from functools import lru_cache
 from typing import Any, Final
 
-import apsw
 import msgspec
 
-from statemend.audit.finding import Finding
 from statemend.errors import Undetermined, UsageError
 from statemend.playbook.model import Check, Expect
 from statemend.playbook.select import inspect
+from statemend.playbook.tables import Tables
 from statemend.report import text
-from statemend.report.model import ArtifactEntry, Report, SessionEntry
-from statemend.store.connection import Store
-from statemend.store.question import Origin, Relation, Shape, asking
-from statemend.store.schema import Era, FtsLayout, Schema, install_views
+from statemend.store.connection import Store, compile_question
+from statemend.store.question import Origin, Shape
+
+__all__ = ["Answer", "Tables", "ask", "guard", "judge", "shape"]
 
 Row = tuple[Any, ...]
 
 #: Rows of an answer that are kept, and characters of a cell. The rest is only counted.
 MOST_SHOWN: Final = 1000
 LONGEST_SHOWN: Final = 200
+_SECONDS_TO_COMPILE: Final = 5.0
 
 #: Columns that hold what people or models said, or may quote it.
 _CONTENT: Final = frozenset(
@@ -62,71 +62,6 @@ _CONTENT: Final = frozenset(
 #: Of a statement with one of these, SQLite names the origin of a column by its first part alone.
 _SEVERAL_ORIGINS = re.compile(r"\b(UNION|INTERSECT|EXCEPT|VALUES|USING|NATURAL)\b", re.IGNORECASE)
 
-_FINDINGS = {
-    "id": "TEXT",
-    "rule": "TEXT",
-    "verdict": "TEXT",
-    "severity": "TEXT",
-    "store": "TEXT",
-    "session": "TEXT",
-    "artifact": "TEXT",
-    "messages": "INTEGER",
-    "summary": "TEXT",
-    "remedy": "TEXT",
-    "command": "TEXT",
-}
-_ARTIFACTS = {
-    "path": "TEXT",
-    "kind": "TEXT",
-    "size": "INTEGER",
-    "sha256": "TEXT",
-    "modified_at": "TEXT",
-    "sessions": "INTEGER",
-    "damage": "TEXT",
-}
-_COVERAGE = {
-    "session": "TEXT",
-    "display": "INTEGER",
-    "held": "INTEGER",
-    "artifact": "TEXT",
-    "kind": "TEXT",
-    "scope": "TEXT",
-    "exact": "INTEGER",
-    "lossy": "INTEGER",
-    "masked": "INTEGER",
-    "changed": "INTEGER",
-    "missing": "INTEGER",
-    "extra": "INTEGER",
-}
-#: The tables of a scan, and their columns.
-SCAN_TABLES: Final[Mapping[str, Mapping[str, str]]] = {
-    "findings": _FINDINGS,
-    "artifacts": _ARTIFACTS,
-    "coverage": _COVERAGE,
-}
-
-
-class Tables(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scan found, for the tables ``findings``, ``artifacts`` and ``coverage``. Coverage has a row for
-    each session and file that holds some of it, and one without a file for a session that no file holds."""
-
-    findings: tuple[Finding, ...] = ()
-    artifacts: tuple[ArtifactEntry, ...] = ()
-    coverage: tuple[SessionEntry, ...] = ()
-
-    @classmethod
-    def of(cls, report: Report) -> Tables:
-        """Those of a report."""
-        return cls(findings=report.findings, artifacts=report.artifacts, coverage=report.sessions)
-
-    def relations(self) -> dict[str, Relation]:
-        """The tables, by name."""
-        return {
-            "findings": Relation(_FINDINGS, [_finding(one) for one in self.findings]),
-            "artifacts": Relation(_ARTIFACTS, [_artifact(one) for one in self.artifacts]),
-            "coverage": Relation(_COVERAGE, [row for one in self.coverage for row in _coverage(one)]),
-        }
-
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a query gave. ``count`` rows were read, and ``truncated`` says that there were more. ``rows`` are
@@ -149,16 +84,10 @@ def guard(sql: str) -> None:
 def shape(sql: str) -> Shape:
     """What the query reads, gives and wants bound, found without a store. Raises as ``guard`` does."""
     inspect(sql)
-    connection = apsw.Connection(":memory:")
     try:
-        nothing = Schema(None, frozenset(), {}, FtsLayout.NONE, Era.V22)
-        install_views(connection, nothing)
-        with asking(connection, sql, relations=Tables().relations(), seconds=5) as found:
-            return found
+        return compile_question(sql, relations=Tables().relations(), seconds=_SECONDS_TO_COMPILE)
     except Undetermined as error:
         raise UsageError("it takes too long to understand; make it simpler") from error
-    finally:
-        connection.close()
 
 
 def ask(store: Store, step: Check, inputs: Mapping[str, object], tables: Tables) -> Answer:
@@ -248,49 +177,3 @@ def _cell(value: Any, shown: bool) -> Any:
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _finding(one: Finding) -> Row:
-    subject, remedy = one.subject, one.remedy
-    return _storable(
-        one.id,
-        one.rule,
-        str(one.verdict),
-        str(one.severity),
-        subject.store,
-        subject.session,
-        subject.artifact,
-        len(subject.message_ids),
-        one.summary,
-        remedy.text,
-        remedy.command,
-    )
-
-
-def _artifact(one: ArtifactEntry) -> Row:
-    return _storable(one.path, one.kind, one.size, one.sha256, one.modified_at, len(one.sessions), one.damage)
-
-
-def _coverage(one: SessionEntry) -> list[Row]:
-    held = (one.id, one.display, one.held)
-    if not one.artifacts:
-        return [_storable(*held, None, None, None, 0, 0, 0, 0, one.display, 0)]
-    return [
-        _storable(
-            *held,
-            part.artifact,
-            part.kind,
-            part.scope,
-            part.exact,
-            part.lossy,
-            part.masked,
-            part.changed,
-            part.missing,
-            part.extra,
-        )
-        for part in one.artifacts
-    ]
-
-
-def _storable(*cells: Any) -> Row:
-    return tuple(text.encodable(cell) if isinstance(cell, str) else cell for cell in cells)

@@ -10,15 +10,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from statemend.errors import UsageError
+from statemend.playbook.tables import SCAN_TABLES
 from statemend.store.catalogue import CATALOGUE
 from statemend.store.question import TAKING_APART
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_SCAN = ("artifacts", "coverage", "findings")
 #: Tables that a check sees, by the names that it writes.
-VISIBLE: Final = frozenset((*CATALOGUE, *_SCAN))
+VISIBLE: Final = frozenset((*CATALOGUE, *SCAN_TABLES))
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DEEPEST = 50
 _LONGEST_NAME = 60

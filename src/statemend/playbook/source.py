@@ -81,12 +81,12 @@ class Source(msgspec.Struct, frozen=True):
 def read(path: Path, bounds: Bounds = PLAYBOOK) -> Source:
     """Read a file. Raises ``UsageError`` for what is no such file, or not within the bounds, ``Undetermined``
     where it cannot be read."""
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path}: not a regular file; name a YAML file")
     try:
         with opened(path) as file:
             text = file.read(bounds.bytes + 1)
     except Undetermined as error:
+        if error.__cause__ is None:
+            raise UsageError(f"{path}: not a regular file; name a YAML file") from error
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             raise UsageError(f"{path}: no such file; name a YAML file") from error
         raise

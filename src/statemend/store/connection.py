@@ -22,7 +22,7 @@ from statemend.store.bundle import Bundle, Fingerprint, fingerprint, inspect
 from statemend.store.copies import copy_store, private_folder, require_space
 from statemend.store.holders import Holder, find_holders
 from statemend.store.question import Relation, Shape, asking
-from statemend.store.schema import Schema, install_views, read_schema, text_codec
+from statemend.store.schema import NO_TABLES, Schema, install_views, read_schema, text_codec
 
 Row = tuple[Any, ...]
 Bindings = Sequence[Any] | Mapping[str, Any]
@@ -205,6 +205,14 @@ def open_for_audit(path: Path, *, live: bool = False, without_wal: bool = False)
         except StoreUnreadable as error:
             raise StoreUnreadable(f"{bundle.path}: {error}") from error
         yield Store(connection, bundle=bundle, schema=schema, access=access, holders=holders, taken=taken)
+
+
+def compile_question(sql: str, *, relations: Mapping[str, Relation], seconds: float) -> Shape:
+    """What a question is like, found without a store. Raises as ``Store.asking`` does."""
+    with closing(apsw.Connection(":memory:")) as connection:
+        install_views(connection, NO_TABLES)
+        with asking(connection, sql, relations=relations, seconds=seconds) as shape:
+            return shape
 
 
 def _choose(bundle: Bundle, holders: tuple[Holder, ...], stack: ExitStack) -> tuple[Access, Path]:

@@ -17,7 +17,16 @@ import msgspec
 from statemend.errors import StoreUnreadable
 from statemend.store.catalogue import CATALOGUE, Table
 
-__all__ = ["CATALOGUE", "Era", "FtsLayout", "Schema", "install_views", "read_schema", "text_codec"]
+__all__ = [
+    "CATALOGUE",
+    "NO_TABLES",
+    "Era",
+    "FtsLayout",
+    "Schema",
+    "install_views",
+    "read_schema",
+    "text_codec",
+]
 
 
 class Era(IntEnum):
@@ -55,6 +64,10 @@ class Schema(msgspec.Struct, frozen=True):
         if column is None:
             return table in self.tables
         return column in self.columns.get(table, frozenset())
+
+
+#: That of a store without a table.
+NO_TABLES = Schema(version=None, tables=frozenset(), columns={}, fts_layout=FtsLayout.NONE, era=Era.V13)
 
 
 def read_schema(connection: apsw.Connection) -> Schema:
