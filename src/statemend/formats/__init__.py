@@ -1,7 +1,8 @@
 """Hermes' file formats: recognised by content, read into one model, written byte for byte.
 
 ``classify``, ``read`` and ``records`` choose the module of a file's format. Each module has the same three
-readers, and ``render`` functions for what Hermes itself writes.
+readers, ``SHOWN``, the kinds of which it shows the messages, and ``render`` functions for what Hermes itself
+writes.
 """
 
 from __future__ import annotations
@@ -54,15 +55,10 @@ def read(path: Path) -> Artifact:
 
 
 def records(path: Path, artifact: Artifact, section: Section) -> Iterator[Record]:
-    """The messages of one section of ``artifact``, which ``read`` made of ``path``."""
-    match artifact.kind:
-        case Kind.JSONL:
-            return jsonl.records(path, section)
-        case Kind.PROMPTS_JSONL | Kind.PROMPTS_MARKDOWN:
-            return prompts.records(path, section)
-        case Kind.HTML:
-            return html.records(path, section)
-        case Kind.MARKDOWN | Kind.QMD:
-            return markdown.records(path, section)
-        case _:
-            return iter(())
+    """The messages of one section of ``artifact``, which ``read`` made of ``path``; none for a kind that
+    shows no messages."""
+    for module in _MODULES:
+        if artifact.kind in module.SHOWN:
+            found: Iterator[Record] = module.records(path, section)
+            return found
+    return iter(())

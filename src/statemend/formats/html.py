@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from statemend.formats import files
 from statemend.formats.artifact import Artifact, Kind, Record, Section
@@ -42,6 +43,8 @@ __all__ = [
     "render_session",
 ]
 
+#: The kinds of which this module shows the messages.
+SHOWN: Final = frozenset({Kind.HTML})
 _DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!doctype html>", re.IGNORECASE)
 _LAYOUT = re.compile(rb'<div class="layout layout-(?:single|multi)"')
 _NO_SESSIONS = b"<html><body><h1>No sessions to export.</h1></body></html>"

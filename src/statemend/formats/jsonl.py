@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,8 @@ from statemend.store.content import is_summary_text
 
 __all__ = ["read", "recognise", "records", "render"]
 
+#: The kinds of which this module shows the messages.
+SHOWN: Final = frozenset({Kind.JSONL})
 _SESSION_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"id"\s*:\s*"')
 _SESSION_MEMBERS = re.compile(rb'"(?:messages|source)"\s*:')
 _DOCUMENT_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*\n\s+"')

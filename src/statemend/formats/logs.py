@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,8 @@ from statemend.formats.damage import Damage
 from statemend.formats.log_lines import LogLines, unpacked_head
 from statemend.formats.log_patterns import match_failure, may_match
 
+#: Its lines are no messages of a session.
+SHOWN: Final[frozenset[Kind]] = frozenset()
 _LINE = re.compile(
     r"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+)(?: \[(?P<session>[^\]]*)\])? "
     r"(?P<logger>[^\s:]+): (?P<message>.*)",

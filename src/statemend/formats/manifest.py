@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,6 +19,8 @@ from statemend.formats import clock, files, lenientjson
 from statemend.formats.artifact import Artifact, Kind
 from statemend.formats.damage import Damage
 
+#: Its lines are no messages of a session.
+SHOWN: Final[frozenset[Kind]] = frozenset()
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 

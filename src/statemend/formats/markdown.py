@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.formats.clock import epoch_of_iso
@@ -22,6 +22,8 @@ from statemend.formats.markdown_render import EXPORTER, render, render_heading, 
 
 __all__ = ["Document", "read", "recognise", "records", "render", "render_heading", "render_message"]
 
+#: The kinds of which this module shows the messages.
+SHOWN: Final = frozenset({Kind.MARKDOWN, Kind.QMD})
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---\r?\nsession_id: ")
 _CLOSING = re.compile(rb"\n---\r?\n")
 _FORMAT = re.compile(rb'\nformat: "(qmd|md)"')

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -34,6 +34,8 @@ __all__ = [
     "render_markdown",
 ]
 
+#: The kinds of which this module shows the messages.
+SHOWN: Final = frozenset({Kind.PROMPTS_JSONL, Kind.PROMPTS_MARKDOWN})
 _LINE_START = re.compile(rb'\s*\{\s*"session_id"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"index"\s*:\s*\d+\s*,')
 
 
