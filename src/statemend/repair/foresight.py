@@ -83,6 +83,13 @@ def families_linked(context: RecipeContext, parents: Mapping[str, str]) -> tuple
     return _graph(context, nodes), _graph(context, linked)
 
 
+def family_reopened(context: RecipeContext, session_id: str) -> tuple[Graph, Graph]:
+    """What the end of a session makes a difference to, as it is and as it would be without its end."""
+    nodes = {each: context.graph.nodes[each] for each in _around(context, {session_id: session_id})}
+    node = msgspec.structs.replace(nodes[session_id], ended_at=None, end_reason=None)
+    return _graph(context, nodes), _graph(context, {**nodes, session_id: node})
+
+
 def _around(context: RecipeContext, parents: Mapping[str, str]) -> set[str]:
     """What lies below the sessions and above their new parents, and every session that a walk from there
     comes by: the children of what compression ended. Others keep their ways, whoever their kin is."""

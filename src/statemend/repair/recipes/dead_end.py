@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
+from statemend.repair.foresight import family_reopened, faults
 from statemend.repair.handoffs import handoffs
 from statemend.repair.marks import CannotChangeError, update_session
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
@@ -32,6 +33,11 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         return
     if finding.verdict is Verdict.LEFTOVER:
         yield leave(finding, f"lawful as it is: {finding.summary}")
+        return
+    before, after = family_reopened(context, session)
+    if clashes := faults(context, after) - faults(context, before):
+        named = ", ".join(f"{rule} for {each}" for rule, each in sorted(clashes))
+        yield leave(finding, f"reopened, it would make another fault: {named}; settle its family first")
         return
     cleared = {"ended_at": None, "end_reason": None}
     try:
