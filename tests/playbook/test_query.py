@@ -97,13 +97,20 @@ def test_inputs_are_bound_by_name_and_paths_as_a_list(store: Store) -> None:
         "SELECT CAST(content AS BLOB) FROM messages",
         "SELECT k FROM (SELECT 1 AS k) RIGHT JOIN (SELECT content AS k FROM messages) USING (k)",
         "SELECT max(content) AS id FROM messages WHERE role IN (SELECT role FROM messages)",
+        "WITH RECURSIVE r(id, n) AS (SELECT content, 1 FROM messages) SELECT id FROM r",
+        "SELECT first_value(content) OVER () AS id FROM messages",
+        "SELECT content AS role, role AS content FROM messages GROUP BY 1",
+        "SELECT b.role FROM messages AS a, (SELECT content AS role FROM messages LIMIT 5) AS b",
+        """SELECT fullkey, path, key FROM messages, json_tree('{"' || content || '": 1}')""",
+        """SELECT '["' || content || '"]' ->> 0 FROM messages""",
+        "SELECT [content] AS [id], likely(content) COLLATE NOCASE FROM messages",
     ],
 )
 def test_the_text_of_a_message_is_never_shown(store: Store, sql: str) -> None:
     answer = query.ask(store, step(sql), {}, query.Tables())
 
     assert answer.count
-    assert MARKER not in repr((answer.columns, answer.rows)).upper().replace(MARKER.upper(), MARKER)
+    assert MARKER.upper() not in repr((answer.columns, answer.rows)).upper()
 
 
 def test_other_text_is_shown(store: Store, tables: query.Tables) -> None:
