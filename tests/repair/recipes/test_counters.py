@@ -69,7 +69,7 @@ def test_a_row_whose_state_is_unset_counts_where_hermes_heals_it(
     home.message("a", active=None)
     miscounted(home, "a", 99)
 
-    (operation,) = only_step(plan_of(home)).operations
+    (operation,) = only_step(plan_of(home, recipes=["counters"])).operations
 
     assert values(operation)["message_count"] == expected
 
