@@ -14,7 +14,7 @@ from statemend.errors import RolledBack, StatemendError, VerificationFailed
 from statemend.repair import bounds, position, preflight, rescan
 from statemend.repair.journal import Hook
 from statemend.repair.lock import only_run
-from statemend.repair.perform import journalled, perform
+from statemend.repair.perform import LONG_LOCK, journalled, perform
 from statemend.repair.plan import Plan
 from statemend.repair.rehearse import rehearse_plan
 from statemend.repair.run import Run, RunFolder, State, default_folder, earlier
@@ -94,7 +94,9 @@ def _apply(plan: Plan, place: Path, now: float, steps: Hook | None, progress: Pr
     folder.keep(folder.before, msgspec.json.encode(before))
     with journalled(folder):
         log.step("rehearsal passed", digest=rehearsal.plan_digest)
-    done = perform(plan, Path(plan.store.path), folder, log, now=now)
+    if progress is not None:
+        progress(f"changing the store, which locks it for about {rehearsal.locked_seconds or 0:.0f} seconds")
+    done = perform(plan, Path(plan.store.path), folder, log, now=now, rehearsed=rehearsal.after)
     with _committed(folder, plan):
         log.step("committed")
         run = folder.save(
@@ -104,7 +106,8 @@ def _apply(plan: Plan, place: Path, now: float, steps: Hook | None, progress: Pr
                 snapshot=done.snapshot,
                 digest_before=done.undo.digest_before,
                 digest_after=done.undo.digest_after,
-                notes=done.notes,
+                notes=(*done.notes, *_told(done.locked_seconds)),
+                locked_seconds=round(done.locked_seconds, 3),
             )
         )
         run = finish(folder, plan, run, now, progress)
@@ -133,6 +136,16 @@ def _judged(run: Run) -> Run:
             f"{'; '.join([*wrong, *run.troubles])}; {run.advice}"
         )
     return run
+
+
+def _told(seconds: float) -> list[str]:
+    """A sentence about a lock that was held longer than any release should be made to wait."""
+    if seconds < LONG_LOCK:
+        return []
+    return [
+        f"the store was locked for writing for {seconds:.0f} seconds; a Hermes that was started meanwhile "
+        "may have given up a write, which its log then tells"
+    ]
 
 
 def _nothing(plan: Plan, now: float, why: str) -> Run:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 
 import apsw
 
@@ -12,6 +13,7 @@ from statemend.store.connection import Store
 from statemend.store.identity import SESSION_COLUMN, Content, codec_of, content
 from statemend.store.permissions import SEARCH_INDEXES, Allowed
 from statemend.store.records import table_columns
+from statemend.store.schema import CATALOGUE
 from statemend.store.writing import RepairConnection
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "broken_references",
     "content",
     "digest_of",
+    "indexes_of",
     "persistent",
     "primary_key",
     "quoted",
@@ -29,6 +32,9 @@ __all__ = [
     "search_indexes",
     "sequence",
 ]
+
+_CONTENT = re.compile(r"\bcontent\s*=\s*['\"]?(\w+)", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 
 
 def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, SqlValue] | None:
@@ -90,11 +96,35 @@ def search_indexes(store: Store) -> tuple[str, ...]:
     return tuple(name for name in SEARCH_INDEXES if store.one(listed, (name,)) is not None)
 
 
-def search_health(connection: RepairConnection) -> dict[str, str]:
-    """What SQLite says of each search index: ``ok``, or its error. One with a tokenizer that this SQLite
-    lacks is not damaged, and not told about."""
+def indexes_of(store: Store, tables: Set[str]) -> tuple[str, ...]:
+    """The search indexes whose content hangs on rows of these tables: those that read them, directly or by a
+    view, and those that a trigger of them writes."""
+    return tuple(name for name in search_indexes(store) if tables & _concern(store, name))
+
+
+def _concern(store: Store, index: str) -> set[str]:
+    """The tables whose rows an index hangs on."""
+    named = "SELECT sql FROM main.sqlite_schema WHERE name = ? COLLATE NOCASE"
+    source = _CONTENT.search(str(store.value(named, (index,))))
+    waiting, read = [] if source is None else [source[1]], set[str]()
+    while waiting:
+        name = waiting.pop().lower()
+        if name not in read:
+            read.add(name)
+            if name not in CATALOGUE:  # a view, or a word of it
+                waiting += _WORD.findall(str(store.value(named, (name,)) or ""))
+    triggers = store.rows("SELECT tbl_name, sql FROM main.sqlite_schema WHERE type = 'trigger'")
+    written = {str(table).lower() for table, sql in triggers if index in _WORD.findall(str(sql).lower())}
+    return (read & CATALOGUE.keys()) | written
+
+
+def search_health(connection: RepairConnection, indexes: Collection[str] | None = None) -> dict[str, str]:
+    """What SQLite says of each search index, or of those named: ``ok``, or its error. One with a tokenizer
+    that this SQLite lacks is not damaged, and not told about."""
     found = {}
     for name in search_indexes(connection.store):
+        if indexes is not None and name not in indexes:
+            continue
         try:
             with connection.allowing({name: Allowed(insert=True)}):
                 connection.execute(f"INSERT INTO main.{name}({name}, rank) VALUES ('integrity-check', 1)")

@@ -18,15 +18,18 @@ from statemend.repair.journal import Journal
 from statemend.repair.plan import Plan
 from statemend.repair.record import UndoRecord
 from statemend.repair.run import RunFolder
-from statemend.repair.transaction import Outcome, carry_out, check_fresh, look
+from statemend.repair.transaction import Before, Outcome, carry_out, check_fresh, look_ahead
 from statemend.store import durable
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
-from statemend.store.snapshot import Snapshot, take_from
+from statemend.store.snapshot import Snapshot, take_with_content
 from statemend.store.writing import RepairConnection, open_for_repair
 
 #: What can go wrong underneath: SQLite, the disk, a value that is none.
 UNDERNEATH = (apsw.Error, OSError, ValueError)
+
+#: Seconds. Hermes 0.19 gives a write up after about 17.
+LONG_LOCK = 10.0
 
 
 class Performed(msgspec.Struct, frozen=True):
@@ -35,10 +38,17 @@ class Performed(msgspec.Struct, frozen=True):
     snapshot: Snapshot
     undo: UndoRecord
     notes: tuple[str, ...]
+    locked_seconds: float
 
 
-def perform(plan: Plan, store: Path, folder: RunFolder, journal: Journal, *, now: float) -> Performed:
-    """Carry out ``plan`` on the store at ``store``, with everything about it in ``folder``.
+def perform(
+    plan: Plan, store: Path, folder: RunFolder, journal: Journal, *, now: float, rehearsed: str | None = None
+) -> Performed:
+    """Carry out ``plan`` on the store at ``store``, with everything about it in ``folder``. ``rehearsed`` is
+    the digest of the store that a rehearsal of it made.
+
+    What must still hold afterwards is read before the fence, since other writers have to wait for that. A
+    write that comes in between is refused inside it.
 
     Raises ``Refused`` (and ``StoreHeld``) when something stands in the way, ``RolledBack`` when the change
     was begun and taken back, ``Undetermined`` when the system does not let it be told which of the two.
@@ -56,13 +66,21 @@ def perform(plan: Plan, store: Path, folder: RunFolder, journal: Journal, *, now
         with open_for_repair(store) as connection:
             version = connection.data_version()
             notes = tuple(preflight.dead_leases(connection.store, now))
-            snapshot = take_from(connection.raw, connection.store, folder.snapshot)
+            snapshot, content = take_with_content(connection.raw, connection.store, folder.snapshot)
             with journalled(folder):
                 journal.step("snapshot verified", sha256=snapshot.sha256, digest=snapshot.digest)
+            before = look_ahead(connection, plan, content)
             try:
                 with connection.fence():
                     outcome = _change(
-                        connection, plan, folder, journal, now=now, version=version, digest=snapshot.digest
+                        connection,
+                        plan,
+                        folder,
+                        journal,
+                        before,
+                        now=now,
+                        version=version,
+                        rehearsed=rehearsed,
                     )
             finally:
                 asked = connection.asked_to_commit
@@ -72,7 +90,7 @@ def perform(plan: Plan, store: Path, folder: RunFolder, journal: Journal, *, now
                 f"{store}: the change was taken back, the store is as it was ({said(error)})"
             ) from error
         settle(store, outcome.undo, error)
-    return Performed(snapshot, outcome.undo, notes)
+    return Performed(snapshot, outcome.undo, notes, connection.locked_seconds)
 
 
 def _change(
@@ -80,18 +98,18 @@ def _change(
     plan: Plan,
     folder: RunFolder,
     journal: Journal,
+    before: Before,
     *,
     now: float,
     version: int,
-    digest: str,
+    rehearsed: str | None,
 ) -> Outcome:
     """What happens inside the fence. Every failure leaves as ``Refused`` or ``RolledBack``."""
     try:
         journal.step("fence entered")
         check_fresh(connection, plan, now=now, data_version=version)
-        before = look(connection)
         journal.step("plan fresh")
-        outcome = carry_out(connection, plan, before=before, digest_before=digest, journal=journal)
+        outcome = carry_out(connection, plan, before=before, journal=journal, rehearsed=rehearsed)
         journal.step("changed and proven", digest=outcome.undo.digest_after)
         keep(folder, outcome)
         journal.step("undo record written", changeset=outcome.undo.changeset)

@@ -33,8 +33,9 @@ class TouchedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UndoRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What an undo needs beside the changeset, whose sha256 is ``changeset``. ``digest_before`` and
     ``digest_after`` are of the whole store. ``sequence`` holds the highest ids given, ``broken`` the
-    references that were broken before, ``search`` the health of the search indexes before, ``settings`` what
-    the file keeps. ``reindexed`` names the search indexes that were built anew."""
+    references that were broken before, ``search`` the health before of those search indexes that the change
+    could have made worse, ``settings`` what the file keeps. ``reindexed`` names the search
+    indexes that were built anew."""
 
     schema: Literal["statemend/undo/v1"] = SCHEMA
     plan: str

@@ -11,7 +11,7 @@ from statemend.audit.context import Progress
 from statemend.errors import Refused, RolledBack
 from statemend.repair import bounds, record, rescan
 from statemend.repair.journal import Journal
-from statemend.repair.perform import perform
+from statemend.repair.perform import LONG_LOCK, perform
 from statemend.repair.plan import Plan
 from statemend.repair.run import RunFolder
 from statemend.repair.takeback import check_untouched_since, take_back
@@ -24,7 +24,9 @@ from statemend.store.writing import open_for_repair
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """How a rehearsal went. ``reasons`` say why it did not pass, one sentence each. The digests are of the
-    whole copy before the change, after it, and after the undo."""
+    whole copy before the change, after it, and after the undo. ``locked_seconds`` is how long the change kept
+    the copy locked: about as long as carrying it out will keep other writers of the store waiting.
+    ``notes`` say what else there is to know."""
 
     passed: bool
     reasons: tuple[str, ...]
@@ -33,6 +35,8 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     before: str | None = None
     after: str | None = None
     undone: str | None = None
+    locked_seconds: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def rehearse(plan_path: Path, *, now: float | None = None, progress: Progress | None = None) -> Rehearsal:
@@ -69,7 +73,11 @@ def rehearse_plan(
         found = rescan.judge(plan, before, after, store=store, now=now, progress=progress)
         rehearsal = _rehearsal(plan, found.reasons)
         rehearsal = msgspec.structs.replace(
-            rehearsal, before=done.undo.digest_before, after=done.undo.digest_after
+            rehearsal,
+            before=done.undo.digest_before,
+            after=done.undo.digest_after,
+            locked_seconds=round(done.locked_seconds, 3),
+            notes=_notes(done.locked_seconds),
         )
         try:
             undone = _undo(store, folder)
@@ -89,6 +97,15 @@ def _undo(store: Path, folder: RunFolder) -> str:
             check_untouched_since(connection, undo)
             take_back(connection, undo, changeset)
         return store_digest(connection.store)
+
+
+def _notes(seconds: float) -> tuple[str, ...]:
+    if seconds < LONG_LOCK:
+        return ()
+    return (
+        f"carrying the plan out will lock the store for writing for about {seconds:.0f} seconds, longer than "
+        "a Hermes that starts meanwhile may wait",
+    )
 
 
 def _rehearsal(plan: Plan, reasons: tuple[str, ...]) -> Rehearsal:

@@ -40,7 +40,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     ``advice`` says what to do next. ``digest_before`` and ``digest_after`` are of the whole store.
     ``served`` are the findings that the plan serves, ``remaining`` those of them that are still there,
     ``new`` the findings that were not there before, ``troubles`` why else it is not verified, ``notes`` what
-    else there is to know. Times are epoch seconds. ``folder`` is empty for what needed no run.
+    else there is to know. Times are epoch seconds; ``locked_seconds`` is how long the change kept other
+    writers of the store waiting. ``folder`` is empty for what needed no run.
     """
 
     schema: Literal["statemend/run/v1"] = SCHEMA
@@ -60,6 +61,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     started_at: float
     finished_at: float | None = None
+    locked_seconds: float | None = None
 
 
 class RunFolder:

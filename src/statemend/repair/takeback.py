@@ -11,8 +11,7 @@ from statemend.repair import changes, digests, position, search
 from statemend.repair.index_merge import merge
 from statemend.repair.plan import Kind
 from statemend.repair.record import UndoRecord, key_values
-from statemend.repair.transaction import check_kept, look
-from statemend.store.identity import store_digest
+from statemend.repair.transaction import Before, check_kept, look
 from statemend.store.permissions import DERIVED, everything
 from statemend.store.records import table_columns
 from statemend.store.writing import RepairConnection
@@ -29,17 +28,29 @@ def check_untouched_since(connection: RepairConnection, undo: UndoRecord) -> Non
             )
 
 
-def take_back(connection: RepairConnection, undo: UndoRecord, changeset: bytes) -> bool:
+def look_ahead(
+    connection: RepairConnection, undo: UndoRecord, content: digests.Content | None = None
+) -> Before:
+    """As ``look``, at no more than what taking the change back could make worse."""
+    concerned = digests.indexes_of(connection.store, {row.table for row in undo.rows})
+    return look(connection, content=content, indexes={*concerned, *undo.reindexed})
+
+
+def take_back(
+    connection: RepairConnection, undo: UndoRecord, changeset: bytes, before: Before | None = None
+) -> bool:
     """Apply the inverse of a change, and prove it. Returns whether nothing else changed since, so that the
-    whole store is proven to be what it was; otherwise the rows of the change are.
+    whole store is proven to be what it was; otherwise the rows of the change are. ``before`` is what was read
+    of the store as it is now, if it was.
 
     Rows that came or went do so with the store's triggers on, since these keep the search indexes. Then rows
     that were only changed get back every recorded column, the derived ones too, with the triggers off: no
     text of a message is among them.
     """
     store = connection.store
-    before = look(connection)
-    whole = store_digest(store) == undo.digest_after
+    if before is None:
+        before = look_ahead(connection, undo)
+    whole = before.content.digest == undo.digest_after
     changed = tuple(changes.read(store, changeset))
     connection.allow(everything({c.table: table_columns(store, c.table) for c in changed}))
     inverse = apsw.Changeset.invert(changeset)
@@ -55,7 +66,8 @@ def take_back(connection: RepairConnection, undo: UndoRecord, changeset: bytes) 
         search.rebuild(connection, index)
     if position.of_rows(store, undo.rows) not in (position.Position.OLD, position.Position.UNKNOWN):
         raise RolledBack(f"{store.path}: the rows did not come back as they were; use the run's snapshot")
-    sessions, tables = before.content.changed(digests.content(store))
+    after = digests.content(store)
+    sessions, tables = before.content.changed(after)
     if not sessions <= changes.sessions_of(store, changed) or not tables <= {c.table for c in changed}:
         raise RolledBack(f"{store.path}: more would change than the run did; use the run's snapshot")
     check_kept(connection, before)
@@ -64,7 +76,7 @@ def take_back(connection: RepairConnection, undo: UndoRecord, changeset: bytes) 
         raise Refused(
             f"{store.path}: rows written since the run name rows that it made; undoing it would orphan them"
         )
-    if whole and store_digest(store) != undo.digest_before:
+    if whole and after.digest != undo.digest_before:
         raise RolledBack(f"{store.path}: the store would not be what it was; use the run's snapshot")
     return whole
 

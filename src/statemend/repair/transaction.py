@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+import apsw
 import msgspec
 
-from statemend.errors import Refused, RolledBack
+from statemend.errors import Refused, RolledBack, StoreHeld
 from statemend.repair import bounds, changes, digests, record, search
 from statemend.repair.cells import SqlValue
 from statemend.repair.journal import Journal
-from statemend.repair.plan import Kind, Operation, Plan
+from statemend.repair.plan import Kind, Operation, Plan, Work
 from statemend.repair.preflight import check_identity, check_leases
 from statemend.repair.statements import build
-from statemend.store.identity import store_digest
 from statemend.store.writing import RepairConnection
 
 
 class Before(msgspec.Struct, frozen=True):
-    """The state that a change starts from, as far as a proof needs it."""
+    """The state that a change starts from, as far as a proof needs it. ``search`` is the health of those
+    search indexes that were looked at."""
 
     content: digests.Content
     broken: dict[digests.Broken, int]
@@ -37,16 +38,40 @@ class Before(msgspec.Struct, frozen=True):
         return Counter(self.broken)
 
 
-def look(connection: RepairConnection) -> Before:
-    """Read everything that must still hold afterwards."""
+def look(
+    connection: RepairConnection,
+    *,
+    content: digests.Content | None = None,
+    indexes: Collection[str] | None = None,
+) -> Before:
+    """Read everything that must still hold afterwards: inside the fence, or before it, if the fence then
+    refuses whatever came in between. ``content`` is what was read already, ``indexes`` are the search indexes
+    to look at, by default all.
+
+    Raises ``StoreHeld`` when another process is writing.
+    """
     store = connection.store
-    return Before(
-        content=digests.content(store),
-        broken=dict(digests.broken_references(store)),
-        sequence=digests.sequence(store),
-        search=digests.search_health(connection),
-        settings=digests.persistent(store),
-    )
+    with connection.reading():
+        found = Before(
+            content=digests.content(store) if content is None else content,
+            broken=dict(digests.broken_references(store)),
+            sequence=digests.sequence(store),
+            search={},
+            settings=digests.persistent(store),
+        )
+    try:
+        health = digests.search_health(connection, indexes)
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreHeld(f"{store.path}: another process is writing; stop it and run this again") from error
+    return msgspec.structs.replace(found, search=health)
+
+
+def look_ahead(connection: RepairConnection, plan: Plan, content: digests.Content) -> Before:
+    """As ``look``, at no more than what carrying out ``plan`` could make worse: not at a search index that
+    nothing in it concerns, nor at one that it builds anew."""
+    work = plan.work()
+    concerned = digests.indexes_of(connection.store, _tables(work))
+    return look(connection, content=content, indexes=[one for one in concerned if one not in work.indexes])
 
 
 def check_fresh(connection: RepairConnection, plan: Plan, *, now: float, data_version: int) -> None:
@@ -75,7 +100,12 @@ def check_rows(connection: RepairConnection, operations: Sequence[Operation]) ->
 
 
 def carry_out(
-    connection: RepairConnection, plan: Plan, *, before: Before, digest_before: str, journal: Journal
+    connection: RepairConnection,
+    plan: Plan,
+    *,
+    before: Before,
+    journal: Journal,
+    rehearsed: str | None = None,
 ) -> Outcome:
     """Carry out the plan's operations and prove what they did.
 
@@ -83,6 +113,9 @@ def carry_out(
     store's triggers derive from them; every other session and table has the content it had, by digest; no
     reference broke that was not broken, and those that the plan sets hold; no id can be given twice; the
     search indexes are no worse; nothing that the file keeps besides was set. Raises ``RolledBack`` otherwise.
+
+    ``rehearsed`` is the digest of the store that a rehearsal made. Where this one has the same rows now, an
+    index built anew from them is the one that was checked there, and is not held against every text again.
     """
     work = plan.work()
     operations = work.operations
@@ -108,16 +141,17 @@ def carry_out(
         raise RolledBack(
             f"{store.path}: {_first(sessions - promised)} changed, and no step names that session"
         )
-    _check_untouched(connection, before, sessions, {change.table for change in changed})
-    check_kept(connection, before, rebuilt=work.indexes)
+    after = _check_untouched(connection, before, sessions, {change.table for change in changed})
+    _check_fixed(connection, before)
+    _check_search(connection, before, work, checked=rehearsed == after.digest)
     _check_references(connection, before, operations)
     return Outcome(
         changeset,
         record.UndoRecord(
             plan=plan.digest,
             changeset=hashlib.sha256(changeset).hexdigest(),
-            digest_before=digest_before,
-            digest_after=store_digest(store),
+            digest_before=before.content.digest,
+            digest_after=after.digest,
             rows=record.touched_rows(store, changed),
             sequence=before.sequence,
             broken=tuple(sorted(_each(before.broken), key=repr)),
@@ -135,8 +169,14 @@ class Outcome(msgspec.Struct, frozen=True):
     undo: record.UndoRecord
 
 
-def check_kept(connection: RepairConnection, before: Before, *, rebuilt: Sequence[str] = ()) -> None:
-    """Raise ``RolledBack`` unless what no change may touch is as it was, or better."""
+def check_kept(connection: RepairConnection, before: Before) -> None:
+    """Raise ``RolledBack`` unless what no change may touch is as it was, or better: of the search indexes
+    those that were looked at."""
+    _check_fixed(connection, before)
+    _check_health(connection, before, digests.search_health(connection, before.search.keys()))
+
+
+def _check_fixed(connection: RepairConnection, before: Before) -> None:
     store = connection.store
     settings = digests.persistent(store)
     if settings != before.settings:
@@ -145,9 +185,27 @@ def check_kept(connection: RepairConnection, before: Before, *, rebuilt: Sequenc
     for table, highest in before.sequence.items():
         if sequence.get(table, -1) < highest:
             raise RolledBack(f"{store.path}: an id of {table} could be given twice")
-    for index, health in digests.search_health(connection).items():
-        if health != "ok" and (index in rebuilt or before.search.get(index, "ok") == "ok"):
-            raise RolledBack(f"{store.path}: the search index {index} no longer fits the messages ({health})")
+
+
+def _check_search(connection: RepairConnection, before: Before, work: Work, *, checked: bool) -> None:
+    """The search indexes that the work concerns are no worse than before, and those built anew are well.
+    ``checked`` is whether those were checked elsewhere."""
+    concerned = {*digests.indexes_of(connection.store, _tables(work)), *work.indexes}
+    if checked and not work.messages:  # their triggers change an index once more after it was built
+        concerned -= set(work.indexes)
+    _check_health(connection, before, digests.search_health(connection, concerned))
+
+
+def _check_health(connection: RepairConnection, before: Before, health: dict[str, str]) -> None:
+    for index, now in health.items():
+        if now != "ok" and before.search.get(index, "ok") == "ok":
+            raise RolledBack(
+                f"{connection.path}: the search index {index} no longer fits the messages ({now})"
+            )
+
+
+def _tables(work: Work) -> set[str]:
+    return {operation.table for operation in work.operations}
 
 
 def _carry_out(connection: RepairConnection, operation: Operation) -> None:
@@ -167,8 +225,9 @@ def _carry_out(connection: RepairConnection, operation: Operation) -> None:
 
 def _check_untouched(
     connection: RepairConnection, before: Before, sessions: set[str], tables: set[str]
-) -> None:
-    other_sessions, other_tables = before.content.changed(digests.content(connection.store))
+) -> digests.Content:
+    after = digests.content(connection.store)
+    other_sessions, other_tables = before.content.changed(after)
     if not other_sessions <= sessions:
         raise RolledBack(
             f"{connection.path}: {_first(other_sessions - sessions)} is a session of which nothing should "
@@ -176,6 +235,7 @@ def _check_untouched(
         )
     if not other_tables <= tables:
         raise RolledBack(f"{connection.path}: {_first(other_tables - tables)} should not have changed")
+    return after
 
 
 def _check_references(connection: RepairConnection, before: Before, operations: Sequence[Operation]) -> None:

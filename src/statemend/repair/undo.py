@@ -15,11 +15,12 @@ from statemend.repair.perform import UNDERNEATH
 from statemend.repair.plan import Plan
 from statemend.repair.record import UndoRecord
 from statemend.repair.run import Run, RunFolder, State
-from statemend.repair.takeback import check_untouched_since, take_back
+from statemend.repair.takeback import check_untouched_since, look_ahead, take_back
+from statemend.repair.transaction import Before
 from statemend.repair.verify import advice, status
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
-from statemend.store.snapshot import take_from
+from statemend.store.snapshot import take_with_content
 from statemend.store.writing import RepairConnection, open_for_repair
 
 
@@ -70,11 +71,12 @@ def _undo(
             version = connection.data_version()
             check_untouched_since(connection, kept)
             preflight.check_leases(connection.store, now)
-            snapshot = take_from(connection.raw, connection.store, _unused(folder))
+            snapshot, content = take_with_content(connection.raw, connection.store, _unused(folder))
             log.step("undo snapshot verified", path=snapshot.path, digest=snapshot.digest)
+            before = look_ahead(connection, kept, content)
             try:
                 with connection.fence():
-                    whole = _change(connection, plan, kept, changeset, log, now, version)
+                    whole = _change(connection, plan, kept, changeset, before, log, now, version)
             finally:
                 asked = connection.asked_to_commit
     except UNDERNEATH as error:
@@ -95,6 +97,7 @@ def _change(
     plan: Plan,
     kept: UndoRecord,
     changeset: bytes,
+    before: Before,
     log: Journal,
     now: float,
     version: int,
@@ -108,7 +111,7 @@ def _change(
         preflight.check_identity(connection.store, plan)
         preflight.check_leases(connection.store, now)
         check_untouched_since(connection, kept)
-        whole = take_back(connection, kept, changeset)
+        whole = take_back(connection, kept, changeset, before)
         log.step("undo proven")
     except (Refused, RolledBack):
         raise

@@ -47,6 +47,7 @@ def of_rehearsal(rehearsal: Rehearsal, plan_file: str) -> RenderableType:
         command = f"statemend apply {shlex.quote(plan_file)}"
         return Group(
             Text("The rehearsal passed: applied to a private copy, verified, and taken back.", style="bold"),
+            _facts([*_several("note", rehearsal.notes)]),
             Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold"),
         )
     return Group(

@@ -93,7 +93,7 @@ def take_with_content(connection: FileConnection, store: Store, target: Path) ->
         connection.execute("BEGIN")
         try:
             found = content(store)
-            _copy(connection, target)
+            write_copy(connection, target)
             durable.sync_file(target)
             durable.sync_folder(target.parent)
             durable.forget(target)
@@ -114,9 +114,12 @@ def take_with_content(connection: FileConnection, store: Store, target: Path) ->
         raise
 
 
-def _copy(connection: apsw.Connection, target: Path) -> None:
-    """Write the copy. It needs no journal, since one that does not become whole is removed, and the caller
-    has it put on the disk."""
+def write_copy(connection: apsw.Connection, target: Path) -> None:
+    """Copy what ``connection`` has open into the empty file ``target``, through the backup API.
+
+    It needs no journal, since a copy that does not become whole is removed, and the caller has it put on the
+    disk.
+    """
     with closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)) as copy:
         copy.pragma("journal_mode", "off")
         copy.pragma("synchronous", 0)

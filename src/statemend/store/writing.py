@@ -7,6 +7,7 @@ Nothing persistent is set: the journal mode, the encoding, the versions in the h
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -51,13 +52,15 @@ class FileConnection(apsw.Connection):
 
 
 class RepairConnection:
-    """A store opened to be changed. ``store`` reads it as it is now, within a fence too."""
+    """A store opened to be changed. ``store`` reads it as it is now, within a fence too. ``locked_seconds``
+    is how long the last fence kept other writers waiting."""
 
     def __init__(self, connection: FileConnection, store: Store) -> None:
         self.path = store.path
         self.store = store
         self.asked_to_commit = False
         self.committed = False
+        self.locked_seconds = 0.0
         self._connection = connection
         self._permissions = Permissions()
         connection.authorizer = self._permissions
@@ -96,6 +99,18 @@ class RepairConnection:
         return self._connection.changes() if self._connection.total_changes() != before else 0
 
     @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Have several reads see one state of the store: within a fence, that of the fence."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._roll_back()
+
+    @contextmanager
     def fence(self) -> Iterator[None]:
         """The one transaction in which the last check and the change happen. It holds the write lock from the
         first moment, commits at the end, and takes everything back on an error.
@@ -106,6 +121,7 @@ class RepairConnection:
             self._connection.execute("BEGIN IMMEDIATE")
         except (apsw.BusyError, apsw.LockedError) as error:
             raise StoreHeld(f"{self.path}: another process is writing; stop it and run this again") from error
+        begun = time.monotonic()
         try:
             yield
             self.asked_to_commit = True
@@ -113,6 +129,8 @@ class RepairConnection:
         except BaseException:
             self._roll_back()
             raise
+        finally:
+            self.locked_seconds = time.monotonic() - begun
         self.committed = True
 
     @contextmanager
