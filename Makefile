@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 # Workers of the test run; "auto" is one per core.
 WORKERS ?= auto
 
-.PHONY: demo test lint types pytest releases reports bench clean
+.PHONY: demo test lint types pytest releases reports docs bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("statemend needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -25,8 +25,8 @@ demo: $(STAMP)
 test: $(STAMP) lint types pytest
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks reports
-	$(BIN)/ruff format --check src tests benchmarks reports
+	$(BIN)/ruff check src tests benchmarks reports docs
+	$(BIN)/ruff format --check src tests benchmarks reports docs
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry src
 
@@ -43,6 +43,10 @@ pytest: releases
 ## Regenerate the sample reports from the demo.
 reports: $(STAMP)
 	$(BIN)/python -m reports.build
+
+## Write the generated pages of the documentation anew.
+docs: $(STAMP)
+	$(BIN)/python -m docs.build
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run

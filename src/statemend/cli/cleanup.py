@@ -15,6 +15,11 @@ HELP = """Delete sessions that a file preserves whole, or copies of rows. Separa
 their parent link, and the file that holds every row. `cleanup apply` deletes them, in one transaction that
 compares each session with its file once more. `statemend undo` takes it back. With --collapse no session
 goes, only archived rows that repeat others of their session.
+
+\b
+Examples:
+  statemend cleanup plan ~/.hermes --session 20260801_090000_aaaaaa --artifact ~/exports -o cleanup.json
+  statemend cleanup apply cleanup.json
 """
 
 PLAN_HELP = """Plan to delete sessions, or with --collapse copies of rows. Nothing is changed.

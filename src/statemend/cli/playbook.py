@@ -21,6 +21,13 @@ HELP = """Run what is written down: audits, repairs, exports and cleanups as one
 
 `list` names the playbooks that come with statemend, `show` prints one, `check` reads one without running it,
 `run` runs it. A playbook of your own is a YAML file; begin with one that is shipped.
+
+\b
+Examples:
+  statemend playbook list
+  statemend playbook show weekly-audit > mine.yaml
+  statemend playbook check mine.yaml
+  statemend playbook run mine.yaml --set home=~/.hermes
 """
 
 RUN_HELP = """Run a playbook on a home. NAME is one that comes with statemend, or a file.

@@ -10,6 +10,11 @@ import typer
 HELP = """List every rule, in the order in which they run.
 
 `statemend explain RULE` tells more of one.
+
+\b
+Examples:
+  statemend rules
+  statemend rules --format json | jq '.rules[].id'
 """
 
 
