@@ -27,12 +27,40 @@ class Kind(StrEnum):
     LOG = "log"
     EMPTY = "empty"
     UNCLASSIFIED = "unclassified"
+    SAVE_JSON = "save-json"
+    SAVE_MARKDOWN = "save-markdown"
+    DESKTOP_JSON = "desktop-json"
+    TRACE = "trace"
+    TRAJECTORY = "trajectory"
+    SNAPSHOT_JSON = "session-snapshot"
+    TRANSCRIPT_JSONL = "gateway-transcript"
+    RESCUE_JSONL = "rescue-transcript"
+    REQUEST_DUMP = "request-dump"
+    PENDING = "pending-messages"
+    ROUTING = "routing"
+    STORE = "store"
+    ARCHIVE = "archive"
 
 
 #: Kinds that show a whole transcript. The prompts kinds are filtered: they never claim to.
 TRANSCRIPTS = frozenset({Kind.JSONL, Kind.MARKDOWN, Kind.QMD, Kind.HTML})
 #: Kinds that show only the user's messages, by intent.
 FILTERED = frozenset({Kind.PROMPTS_JSONL, Kind.PROMPTS_MARKDOWN})
+#: Kinds that a running agent wrote without being asked: what it held at that moment, or could not store.
+#: Nobody took them for an export, so what they lack is no fault of theirs.
+AUTOMATIC = frozenset(
+    {
+        Kind.SNAPSHOT_JSON,
+        Kind.TRANSCRIPT_JSONL,
+        Kind.RESCUE_JSONL,
+        Kind.REQUEST_DUMP,
+        Kind.PENDING,
+        Kind.TRAJECTORY,
+    }
+)
+#: Kinds written from the context that a running agent held in memory: texts were cleaned and stripped, no row
+#: has its id, and what compaction had archived is not in them. They never license a deletion.
+IN_MEMORY = AUTOMATIC | {Kind.SAVE_JSON, Kind.TRACE}
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -63,12 +91,13 @@ class Record(msgspec.Struct, frozen=True):
 class Section(msgspec.Struct, frozen=True):
     """The part of an artifact that belongs to one session (or to one lineage, named after its tip).
 
-    ``offset`` and ``length`` are bytes of the file. ``declared`` is the number of messages that the
-    file says it holds, ``held`` the number that the reader found, ``source_count`` the number that the file
-    says the store held. ``lineage`` lists every segment of a logical export, oldest first, and is empty for a
-    single session. ``started_at`` is epoch seconds; an HTML page has only the exporting machine's wall time
-    and gives it as ``clock``. ``damage`` says what is wrong with this part of the file, or is ``None``: what
-    a damaged section still holds is exact, and it never stands for the whole session.
+    ``session_id`` is empty where the format names none. ``offset`` and ``length`` are bytes of the file.
+    ``declared`` is the number of messages that the file says it holds, ``held`` the number that the
+    reader found, ``source_count`` the number that the file says the store held. ``lineage`` lists every
+    segment of a logical export, oldest first, and is empty for a single session. ``started_at`` is epoch
+    seconds; an HTML page has only the exporting machine's wall time and gives it as ``clock``. ``damage``
+    says what is wrong with this part of the file, or is ``None``: what a damaged section still holds is
+    exact, and it never stands for the whole session.
     """
 
     session_id: str
