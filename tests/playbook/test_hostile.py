@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -236,14 +238,25 @@ SQL = [
     "SELECT 'a",
     "SELECT",
     "SELECT 1\0; DELETE FROM messages",
+    "SELECT '\ud800'",
     "select \N{ZERO WIDTH SPACE}1 from",
 ]
 
 
-@pytest.mark.parametrize("sql", SQL, ids=[f"{n}-{sql[:40].strip()}" for n, sql in enumerate(SQL)])
+@pytest.mark.parametrize("sql", SQL, ids=[f"{n}-{sql[:40]!a}" for n, sql in enumerate(SQL)])
 def test_sql_that_is_more_than_a_question_is_refused_before_it_runs(sql: str) -> None:
     refusal(lambda: query.guard(sql))
     assert not Path("/tmp/statemend-hostile").exists()
+
+
+def test_the_parser_says_nothing_by_itself() -> None:
+    code = """if True:
+        from statemend.playbook import query
+        query.guard("SELECT json_extract(tool_calls, '$[ x') FROM messages")
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ is meant."""
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Tables that a check sees, by the names that it writes.
 VISIBLE: Final = frozenset((*CATALOGUE, *SCAN_TABLES))
+#: The parser warns on standard error of what it does not know, where nobody listens.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
+
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DEEPEST = 50
 _LONGEST_NAME = 60
@@ -50,8 +54,8 @@ def _parsed(sql: str) -> exp.Expr:
     from sqlglot.errors import SqlglotError
     from sqlglot.tokenizer_core import Token, TokenType
 
-    if "\0" in sql:
-        raise UsageError("a NUL character; remove it")
+    if "\0" in sql or sql.encode("utf-8", "ignore").decode() != sql:
+        raise UsageError("a character that no SQL has (NUL, or half of one); remove it")
     try:
         tokens: list[Token] = sqlglot.tokenize(sql, dialect="sqlite")
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
