@@ -8,11 +8,10 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from statemend.errors import UsageError
 from statemend.playbook.convert import Converter, Problem, Values, near
 from statemend.playbook.flow import faults
 from statemend.playbook.model import Input, InputType, Playbook, Step
-from statemend.playbook.source import Source
+from statemend.playbook.source import Place, Source
 from statemend.playbook.variables import RUN, has_template
 
 __all__ = ["Problem", "check", "problems", "resolve"]
@@ -68,7 +67,7 @@ def _whole(source: Source, playbook: Playbook | None, found: tuple[Problem, ...]
     if found:
         line, column, text = found[0]
         more = f" (and {len(found) - 1:,} more)" if found[1:] else ""
-        raise UsageError(f"{source.name}:{line}:{column}: {text}{more}")
+        raise source.error(Place(line, column), f"{text}{more}")
     assert playbook is not None
     return playbook
 
