@@ -1,4 +1,5 @@
-"""A process that has children carry out plans or take them back, and kills them at a moment or in a write.
+"""A process that has children carry out plans, clean up or take it back, and kills them at a moment or in a
+write.
 
 Requests come on standard input, one JSON object a line, and answers go to standard output. A child is a fork,
 so it starts at once, and there is no other thread that it could be missing.
@@ -16,12 +17,15 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
+from tests.repair import cleanups
 from tests.repair.faults import faults
 from tests.repair.plans import NOW
 
 import statemend.repair.planner  # noqa: F401 - apply imports it late, and no child should have to
-from statemend.repair import bounds
+from statemend.repair import bounds, cleanup, cleanup_plan
 from statemend.repair.apply import apply
+from statemend.repair.cleanup_perform import CleanupFolder
+from statemend.repair.cleanup_perform import perform as perform_cleanup
 from statemend.repair.perform import perform
 from statemend.repair.run import RunFolder
 from statemend.repair.undo import undo
@@ -31,7 +35,8 @@ FOREVER = 600.0
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What to do (``apply``, ``perform`` or ``undo``) and when to kill who does it.
+    """What to do, and when to kill who does it. ``apply`` and ``cleanup`` are whole verbs, as ``undo`` is;
+    ``perform`` and ``perform cleanup`` are the change alone, for which the folder of the run is there.
 
     ``after`` names a step, and ``delay`` the seconds from then on; without a step they count from the start.
     ``operation`` is the number of the file operation below ``folder`` that is not carried out any more, or,
@@ -61,12 +66,19 @@ def carry_out(request: Request, step: Callable[[str], None]) -> None:
     run = Path(request.run)
     if request.verb == "apply":
         apply(Path(request.plan), run_dir=run, now=NOW, steps=step)
+    elif request.verb == "cleanup":
+        cleanup.apply(Path(request.plan), run_dir=run, now=cleanups.NOW, steps=step)
     elif request.verb == "undo":
         undo(run, now=NOW, steps=step)
-    else:
+    elif request.verb == "perform":
         plan = bounds.read(Path(request.plan))
         log = RunFolder(run).log(step)
         perform(plan, Path(plan.store.path), RunFolder(run), log, now=NOW)
+        log.step("committed")
+    else:
+        doomed, folder = cleanup_plan.load(Path(request.plan)), CleanupFolder(run)
+        log = folder.log(step)
+        perform_cleanup(doomed, Path(doomed.store.path), folder, log, now=cleanups.NOW)
         log.step("committed")
 
 

@@ -20,13 +20,15 @@ from pathlib import Path
 import apsw
 import msgspec
 import pytest
-from tests.repair import plans
+from tests.repair import cleanups, plans
+from tests.repair.cleanups import cleaned
 from tests.repair.killing import Death, Request
+from tests.repair.whole import restore, sound
 
-from statemend.repair import bounds
+from statemend.repair import bounds, cleanup, cleanup_plan
 from statemend.repair.apply import apply
 from statemend.repair.perform import perform
-from statemend.repair.run import RunFolder, State
+from statemend.repair.run import Run, RunFolder, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
 
@@ -36,6 +38,7 @@ OLD = {State.NOT_APPLIED, State.BEFORE_COMMIT, State.UNDONE}
 NEW = {State.AFTER_COMMIT, State.APPLIED, State.FAILED}
 #: Where the clock of a random moment starts: an early one falls anywhere, mostly into the rehearsal.
 APPLY = ("", "rehearsal passed", "snapshot verified", "fence entered", "changed and proven")
+CLEANUP = (*APPLY, "checked again", "receipt written")
 UNDO = ("", "undo begun", "undo snapshot verified", "undo fence entered", "undo proven")
 
 Kill = Callable[[Request], Death]
@@ -64,28 +67,36 @@ def kill() -> Iterator[Kill]:
 
 
 class Case:
-    """A store with a fault, the plan that mends it, and the state of the store before and after."""
+    """A store, a plan that changes it, and the state of the store before and after. ``verb`` is what carries
+    the plan out: ``apply`` or ``cleanup``."""
 
-    def __init__(self, made: tuple[Path, Path], mode: str) -> None:
+    def __init__(self, made: tuple[Path, Path], mode: str, verb: str = "apply") -> None:
         self.store, self.file = made
         self.folder = folder = self.file.parent
         self.mode = mode
+        self.verb = verb
         with closing(apsw.Connection(str(self.store))) as plain:
             plain.pragma("journal_mode", mode)
         self.pristine = self.store.read_bytes()
         self.old = plans.digest(self.store)
         self.kept = folder / "kept"
-        apply(self.file, run_dir=self.kept, now=plans.NOW)
+        self.carry_out(self.kept)
         self.new = plans.digest(self.store)
         self.applied = self.store.read_bytes()
         self.number = 0
 
+    def carry_out(self, run: Path) -> Run:
+        """Carry the plan out, to the end."""
+        if self.verb == "apply":
+            return apply(self.file, run_dir=run, now=plans.NOW)
+        done = cleanup.apply(self.file, run_dir=run, now=cleanups.NOW).run
+        assert done is not None
+        return done
+
     def begin(self, content: bytes) -> Path:
         """The store as it was, and the name of a run folder that is not there yet."""
         self.number += 1
-        for suffix in ("-wal", "-shm", "-journal", ".statemend-lock"):
-            self.store.with_name(self.store.name + suffix).unlink(missing_ok=True)
-        self.store.write_bytes(content)
+        restore(self.store, content)
         return self.folder / f"run-{self.number}"
 
     def request(self, verb: str, run: Path, **when: object) -> Request:
@@ -106,14 +117,6 @@ class Case:
             assert digest == self.old
         return digest == self.new
 
-    def check(self) -> None:
-        """What any program that opens the store next finds."""
-        with closing(apsw.Connection(str(self.store))) as plain:
-            for table in ("sessions", "messages", "state_meta"):
-                assert plain.execute(f"PRAGMA main.quick_check({table})").get == "ok"
-            plain.execute("INSERT INTO messages_fts(messages_fts, rank) VALUES ('integrity-check', 1)")
-            assert plain.pragma("journal_mode") == self.mode
-
 
 def large(folder: Path, release: Path) -> tuple[Path, Path]:
     """A store whose session lost its row, with a plan that puts it back and writes a megabyte beside it: what
@@ -129,20 +132,36 @@ def large(folder: Path, release: Path) -> tuple[Path, Path]:
     return store, plans.write(plans.plan(store, whole), file)
 
 
-@pytest.mark.parametrize(("release", "mode"), [("0.22.2", "wal"), ("0.19.0", "wal"), ("0.13.0", "delete")])
+def doomed(folder: Path, release: str) -> tuple[Path, Path]:
+    """A store with sessions that files hold, and the plan to delete them."""
+    scene = cleaned(folder, release)
+    return scene.store, scene.file("alpha", "beta")
+
+
+@pytest.mark.parametrize(
+    ("main", "release", "mode"),
+    [
+        ("apply", "0.22.2", "wal"),
+        ("apply", "0.19.0", "wal"),
+        ("apply", "0.13.0", "delete"),
+        ("cleanup", "0.22.2", "wal"),
+        ("cleanup", "0.19.0", "delete"),
+    ],
+)
 def test_killed_at_a_random_moment(
-    stores: Mapping[str, Path], tmp_path: Path, kill: Kill, release: str, mode: str
+    stores: Mapping[str, Path], tmp_path: Path, kill: Kill, main: str, release: str, mode: str
 ) -> None:
-    case, chance, ended = Case(large(tmp_path, stores[release]), mode), random.Random(release), Counter[str]()
-    usual = {"apply": kill(case.request("apply", case.begin(case.pristine)))}
+    made = large(tmp_path, stores[release]) if main == "apply" else doomed(tmp_path, release)
+    case, chance, ended = Case(made, mode, main), random.Random(f"{main} {release}"), Counter[str]()
+    usual = {main: kill(case.request(main, case.begin(case.pristine)))}
     usual["undo"] = kill(case.request("undo", tmp_path / "run-1"))
     assert plans.digest(case.store) == case.old
-    for number in range(-(-KILLS // 3)):
-        verb = "undo" if number % 3 == 2 else "apply"
+    for number in range(-(-KILLS // 5)):
+        verb = "undo" if number % 3 == 2 else main
         run = case.begin(case.applied if verb == "undo" else case.pristine)
         if verb == "undo":
             shutil.copytree(case.kept, run)
-        after = chance.choice(UNDO if verb == "undo" else APPLY)
+        after = chance.choice({"undo": UNDO, "apply": APPLY, "cleanup": CLEANUP}[verb])
         took = usual[verb].seconds - dict(usual[verb].steps).get(after, 0.0)
         death = kill(case.request(verb, run, after=after, delay=chance.uniform(0.0, took)))
         last = death.steps[-1][0] if death.steps else "none"
@@ -152,13 +171,13 @@ def test_killed_at_a_random_moment(
             assert undo(run, now=plans.NOW).state is State.UNDONE
         else:
             again = run if in_store else run.with_name(f"{run.name}-again")
-            done = apply(case.file, run_dir=again, now=plans.NOW)
+            done = case.carry_out(again)
             assert done.state is State.APPLIED
             assert plans.digest(case.store) == case.new
             assert undo(Path(done.folder), now=plans.NOW).state is State.UNDONE
         assert plans.digest(case.store) == case.old
-        case.check()
-    print(f"{release} {mode}: {dict(sorted(ended.items()))}")
+        sound(case.store, mode)
+    print(f"{main} {release} {mode}: {dict(sorted(ended.items()))}")
     assert any(not where.endswith("not killed") for where in ended)
 
 
@@ -174,7 +193,7 @@ def test_killed_in_a_file_operation_of_a_change(
         death = kill(case.request("perform", run, operation=number))
         in_store = case.look(run)
         found[in_store] += 1
-        case.check()
+        sound(case.store, mode)
         if not in_store:
             folder = RunFolder.create(run.with_name(f"{run.name}-again"), made)
             perform(made, case.store, folder, folder.log(), now=plans.NOW)
@@ -190,6 +209,32 @@ def test_killed_in_a_file_operation_of_a_change(
     assert found[False] > 100 // STRIDE
 
 
+@pytest.mark.parametrize(("release", "mode"), [("0.22.2", "wal"), ("0.19.0", "delete")])
+def test_killed_in_a_file_operation_of_a_cleanup(tmp_path: Path, kill: Kill, release: str, mode: str) -> None:
+    case, found = Case(doomed(tmp_path, release), mode, "cleanup"), Counter[bool]()
+    made = cleanup_plan.load(case.file)
+    for number in itertools.count(1, STRIDE):
+        run = case.begin(case.pristine)
+        RunFolder.create(run, made.envelope())
+        shutil.copy(case.file, run / "cleanup.json")
+        death = kill(case.request("perform cleanup", run, operation=number))
+        in_store = case.look(run)
+        found[in_store] += 1
+        sound(case.store, mode)
+        if in_store:
+            assert undo(run, now=cleanups.NOW).state is State.UNDONE
+            assert plans.digest(case.store) == case.old
+        else:
+            assert not (run / "receipt.json").exists()
+        if not death.killed:
+            break
+    print(
+        f"{release} {mode}: killed in {found.total() - 1} operations: {found[False]} old, {found[True]} new"
+    )
+    assert in_store
+    assert found[False] > 100 // STRIDE
+
+
 @pytest.mark.parametrize("mode", ["wal", "delete"])
 def test_killed_in_a_file_operation_of_an_undo(
     stores: Mapping[str, Path], tmp_path: Path, kill: Kill, mode: str
@@ -201,7 +246,7 @@ def test_killed_in_a_file_operation_of_an_undo(
         death = kill(case.request("undo", run, operation=number))
         in_store = case.look(run)
         found[in_store] += 1
-        case.check()
+        sound(case.store, mode)
         assert undo(run, now=plans.NOW).state is State.UNDONE
         assert plans.digest(case.store) == case.old
         if not death.killed:
