@@ -20,8 +20,9 @@ out of sight than it keeps, though, so that most messages are kept once or twice
 rows that only repeat others are more than half of the live and archived rows, and at least 100.
 
 What to do
-Collapse them: `statemend cleanup plan HOME --collapse`. No message goes, and every display stays as it is.
-Update Hermes first, and turn compression.proactive_prune_tokens off, or they come again.
+Collapse them: `statemend cleanup plan HOME --collapse -o cleanup.json`, then `statemend cleanup apply
+cleanup.json`. No message goes, and every display stays as it is. Update Hermes first, and set
+compression.proactive_prune_tokens to 0, or they come again.
 
 When it is a false alarm
 When the copies are wanted, as by a program that counts the rows of each compaction. Copies that got a time
