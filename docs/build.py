@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from docs import playbook_page, rule_page
+from docs import format_page, playbook_page, rule_page
 
 HERE = Path(__file__).parent
 
@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rule_page.render,
     "playbooks.md": playbook_page.render,
+    "formats.md": format_page.render,
 }
 
 

@@ -44,6 +44,14 @@ def words(kind: inspect.Type) -> str:
     return "any value"
 
 
+def meaning(kind: inspect.Type) -> str:
+    """What is said of a field where it is declared."""
+    if not isinstance(kind, inspect.Metadata):
+        return ""
+    said = (kind.extra_json_schema or {}).get("description")
+    return said if isinstance(said, str) else meaning(kind.type)
+
+
 def default(field: inspect.Field) -> str:
     """What a field is when nothing is written."""
     if field.required:

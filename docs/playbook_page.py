@@ -9,9 +9,9 @@ import msgspec
 from msgspec.inspect import Field
 
 from docs import shipped_playbooks
-from docs.field_types import default, fields, words
+from docs.field_types import default, fields, meaning, words
 from docs.pages import code, fill, prose, table
-from statemend.playbook import model, query, variables
+from statemend.playbook import model, tables, variables
 from statemend.playbook.source import PLAYBOOK
 from statemend.report.playbook_run import StepState
 
@@ -82,8 +82,11 @@ def _described(kind: type[msgspec.Struct]) -> str:
 
 
 def _table(given: Iterable[Field]) -> str:
-    rows = ([f"`{field.encode_name}`", _words(field), default(field)] for field in given)
-    return "\n".join(table(["field", "takes", "default"], rows))
+    rows = (
+        [f"`{field.encode_name}`", _words(field), default(field), prose(meaning(field.type))]
+        for field in given
+    )
+    return "\n".join(table(["field", "takes", "default", "means"], rows))
 
 
 def _words(field: Field) -> str:
@@ -94,5 +97,5 @@ def _words(field: Field) -> str:
 def _check_tables() -> Iterator[str]:
     yield from table(
         ["table", "columns"],
-        ([f"`{name}`", code(columns)] for name, columns in query.SCAN_TABLES.items()),
+        ([f"`{name}`", code(columns)] for name, columns in tables.SCAN_TABLES.items()),
     )

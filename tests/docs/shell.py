@@ -53,10 +53,23 @@ def commands(block: Block) -> Iterator[Command]:
 def statemends(block: Block) -> Iterator[list[str]]:
     """The words of every statemend command in a block, scripts included, without the command itself."""
     for line in re.sub(r"\\\n\s*", "", block.text).splitlines():
-        for part in re.split(r";|&&|\|\|?|\$\(", _bare(line)):
-            words = shlex.split(re.sub(r"\s>>? .*", "", part.strip()).rstrip(")"))
+        for words in _simple_commands(_bare(line)):
             if words and Path(words[0]).name == "statemend":
                 yield words[1:]
+
+
+def _simple_commands(line: str) -> Iterator[list[str]]:
+    """The words between pipes, semicolons and the like, without where output goes."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&()<>")
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in lexer:
+        if set(word) <= set("|;&()<>"):
+            yield words
+            words = [">"] if "<" in word or ">" in word else []
+        else:
+            words.append(word)
+    yield words
 
 
 def run(command: Command, statemend: Callable[[list[str]], tuple[int, str]], folder: Path) -> int:
