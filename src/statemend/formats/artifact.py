@@ -97,7 +97,8 @@ class Section(msgspec.Struct, frozen=True):
     segment of a logical export, oldest first, and is empty for a single session. ``started_at`` is epoch
     seconds; an HTML page has only the exporting machine's wall time and gives it as ``clock``. ``damage``
     says what is wrong with this part of the file, or is ``None``: what a damaged section still holds is
-    exact, and it never stands for the whole session.
+    exact, and it never stands for the whole session. A store also tells how many of the messages are no
+    longer live (``inactive``), and the times of the first and the last one (epoch seconds).
     """
 
     session_id: str
@@ -113,12 +114,17 @@ class Section(msgspec.Struct, frozen=True):
     held: int | None = None
     clock: str | None = None
     damage: str | None = None
+    inactive: int | None = None
+    first_at: float | None = None
+    last_at: float | None = None
 
 
 class Artifact(msgspec.Struct, frozen=True):
     """One classified file.
 
-    ``path`` is as given, ``modified_at`` epoch seconds, ``sha256`` over the raw bytes of the whole file.
+    ``path`` is as given, ``modified_at`` epoch seconds, ``sha256`` over the raw bytes of the whole file. It
+    is empty for another store that is too large to be read whole just for it. A store in an archive has the
+    path ``ARCHIVE!MEMBER``, and the size, time and digest of the archive.
     ``damage`` says in one phrase what is wrong with the file itself (truncated, checksum mismatch,
     unreadable line), or is ``None``. An empty file is no damage: its kind says it, and an export of a
     session without prompts is lawfully empty.

@@ -24,7 +24,7 @@ _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 #: A ``-wal`` up to this size holds no whole frame: 32 bytes of header, 24 of frame header, the smallest page.
 _WAL_WITHOUT_FRAMES = 32 + 24 + 512 - 1
 #: What the names of the copies that Hermes leaves beside a store contain.
-_SIBLING_MARKS = (
+SIBLING_MARKS = (
     ".retired-wal-",
     ".malformed-backup-",
     ".zeroed-",
@@ -212,5 +212,5 @@ def _siblings(real: str) -> tuple[str, ...]:
         names = os.listdir(folder)
     except OSError:
         return ()
-    marks = tuple(name + mark for mark in _SIBLING_MARKS)
+    marks = tuple(name + mark for mark in SIBLING_MARKS)
     return tuple(sorted(entry for entry in names if entry.startswith(marks)))

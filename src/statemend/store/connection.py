@@ -175,13 +175,16 @@ class Store:
 
 
 @contextmanager
-def open_for_audit(path: Path, *, live: bool = False, without_wal: bool = False) -> Iterator[Store]:
+def open_for_audit(
+    path: Path, *, live: bool = False, without_wal: bool = False, cache_kib: int = _CACHE_KIB
+) -> Iterator[Store]:
     """Open the store at ``path`` for reading, without a trace in its folder.
 
     ``live`` takes a copy of a store that is in use. ``without_wal`` shows the main file alone, as if there
-    were no write-ahead log: what a log of another store hides. Raises ``UsageError`` where there is no store,
-    ``StoreHeld`` when a process has it open and ``live`` is false, ``StoreUnreadable`` when its bytes or
-    SQLite say that it cannot be read (``StoreFault`` for the bytes).
+    were no write-ahead log: what a log of another store hides. ``cache_kib`` bounds what SQLite keeps of it
+    in memory. Raises ``UsageError`` where there is no store, ``StoreHeld`` when a process has it open and
+    ``live`` is false, ``StoreUnreadable`` when its bytes or SQLite say that it cannot be read (``StoreFault``
+    for the bytes).
     """
     with ExitStack() as stack:
         bundle = inspect(path)
@@ -199,7 +202,7 @@ def open_for_audit(path: Path, *, live: bool = False, without_wal: bool = False)
         try:
             connection = _connect(source, immutable=access is Access.ORIGINAL)
             stack.callback(connection.close)
-            schema = _prepare(connection)
+            schema = _prepare(connection, cache_kib)
         except apsw.Error as error:
             raise _unreadable(bundle.path, error) from error
         except StoreUnreadable as error:
@@ -269,7 +272,7 @@ def _connect(path: Path, *, immutable: bool) -> apsw.Connection:
     return connection
 
 
-def _prepare(connection: apsw.Connection) -> Schema:
+def _prepare(connection: apsw.Connection, cache_kib: int) -> Schema:
     """Distrust the file, install the views, then forbid everything but reading."""
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -279,7 +282,7 @@ def _prepare(connection: apsw.Connection) -> Schema:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, _LONGEST_CELL)
     connection.pragma("cell_size_check", True)
-    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("cache_size", -cache_kib)
     schema = read_schema(connection)
     install_views(connection, schema)
     connection.pragma("query_only", True)
