@@ -72,6 +72,12 @@ def _simple_commands(line: str) -> Iterator[list[str]]:
     yield words
 
 
+def target(command: Command) -> Path | None:
+    """What a command writes."""
+    words = command.words
+    return Path(os.path.expanduser(words[words.index("-o") + 1])) if "-o" in words else None
+
+
 def run(command: Command, statemend: Callable[[list[str]], tuple[int, str]], folder: Path) -> int:
     """Run one line in ``folder``; returns the exit code of its first command."""
     if command.words[0] != "statemend":

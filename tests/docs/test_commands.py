@@ -38,6 +38,7 @@ def test_the_commands_of_a_page_run(page: Path, sandbox: Path, statemend: Statem
             meant = msgspec.structs.replace(command, text=named(command.text))
             code = shell.run(meant, statemend, sandbox)
             assert code in command.codes, f"{name(page)}:{command.line}: {command.text}: exit {code}"
+            assert (target := shell.target(meant)) is None or target.exists(), f"{command.text}: no {target}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from functools import cache
@@ -66,6 +67,14 @@ def test_a_picture_stands_alone(picture: Path) -> None:
     assert "url(" not in text
     assert re.findall(r"https?://[^\"]+", text) == ["http://www.w3.org/2000/svg"]
     assert any(f"pictures/{picture.name}" in page.read_text(encoding="utf-8") for page in PAGES)
+
+
+def test_the_readme_gives_a_reason_for_each_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.split(r"[<>=~!\[]", one)[0].lower() for one in project["dependencies"]}
+    rows = re.findall(r"^\| (`.+?`) \| (\S.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    named = {word.lower() for names, reason in rows if reason for word in re.findall(r"`([\w-]+)`", names)}
+    assert needed <= named
 
 
 def test_no_page_names_a_place_of_a_machine() -> None:
