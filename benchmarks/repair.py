@@ -24,6 +24,7 @@ from statemend.repair import journal
 from statemend.store import durable, snapshot
 from statemend.store.connection import open_for_audit
 from statemend.store.identity import store_digest
+from statemend.store.writing import open_for_repair
 
 MESSAGES, SESSIONS = 100_000, 1_000
 RUNS = 5
@@ -90,8 +91,10 @@ def backup(source: Path) -> Callable[[Path], object]:
 
     def work(target: Path) -> None:
         durable.create(target)
-        with closing(apsw.Connection(str(source))) as origin:
-            snapshot.write_copy(origin, target)
+        with open_for_repair(source) as origin:
+            origin.raw.execute("BEGIN")
+            snapshot.write_copy(origin.raw, origin.store, target)
+            origin.raw.execute("ROLLBACK")
         durable.sync_file(target)
         durable.sync_folder(target.parent)
 

@@ -75,10 +75,11 @@ def take_from(connection: FileConnection, store: Store, target: Path) -> Snapsho
 def take_with_content(connection: FileConnection, store: Store, target: Path) -> Taken:
     """Copy the store that ``connection`` has open, and ``store`` reads, to the new file ``target``.
 
-    The copy comes through SQLite's backup API. It is readable by this user alone, on the disk with its name,
-    and proven: read back from the disk, every byte is the store's as it was in one read transaction, and
-    every canonical table passes ``quick_check``. Where a write-ahead log holds a part of the store, its bytes
-    lie in no one file, and the rows are compared by digest instead.
+    The copy is readable by this user alone, on the disk with its name, and proven: read back from the disk,
+    every byte is the store's as it was in one read transaction, and every canonical table passes
+    ``quick_check``. That transaction keeps every other process from writing to the file meanwhile. Where a
+    write-ahead log holds a part of the store, its bytes lie in no one file: the copy comes through SQLite's
+    backup API, and the rows are compared by digest instead.
 
     Raises ``Refused`` when ``target`` is there already, ``StoreUnreadable`` when the source or the copy is
     damaged, ``Undetermined`` when it cannot be written. Only a file that it made itself is ever removed.
@@ -90,10 +91,10 @@ def take_with_content(connection: FileConnection, store: Store, target: Path) ->
     except OSError as error:
         raise Undetermined(f"{target}: no snapshot can be made here ({error.strerror})") from error
     try:
-        connection.execute("BEGIN")
+        connection.execute("BEGIN; SELECT 1 FROM main.sqlite_schema")
         try:
             found = content(store)
-            write_copy(connection, target)
+            write_copy(connection, store, target)
             durable.sync_file(target)
             durable.sync_folder(target.parent)
             durable.forget(target)
@@ -114,12 +115,27 @@ def take_with_content(connection: FileConnection, store: Store, target: Path) ->
         raise
 
 
-def write_copy(connection: apsw.Connection, target: Path) -> None:
-    """Copy what ``connection`` has open into the empty file ``target``, through the backup API.
+def write_copy(connection: FileConnection, store: Store, target: Path) -> None:
+    """Copy what ``connection`` has open, and reads in a transaction, into the empty file ``target``. The
+    caller has it put on the disk."""
+    if _has_log(store):
+        _back_up(connection, target)
+        return
+    left = int(store.value("PRAGMA page_size")) * int(store.value("PRAGMA page_count"))
+    with open(target, "r+b") as copy:
+        offset = 0
+        while left:
+            data = os.pread(connection.file, min(left, _CHUNK), offset)
+            if not data:
+                break  # shorter than its header says: the proof tells
+            copy.write(data)
+            offset += len(data)
+            left -= len(data)
 
-    It needs no journal, since a copy that does not become whole is removed, and the caller has it put on the
-    disk.
-    """
+
+def _back_up(connection: apsw.Connection, target: Path) -> None:
+    """The same through the backup API. It needs no journal, since a copy that does not become whole is
+    removed."""
     with closing(apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)) as copy:
         copy.pragma("journal_mode", "off")
         copy.pragma("synchronous", 0)
@@ -133,10 +149,15 @@ def write_copy(connection: apsw.Connection, target: Path) -> None:
             backup.close(True)  # says nothing a second time
 
 
+def _has_log(store: Store) -> bool:
+    """Whether a write-ahead log holds a part of the store."""
+    log = Path(store.bundle.main.path + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
 def _prove(connection: FileConnection, store: Store, target: Path, found: Content) -> str:
     """The sha256 of the copy, which is the store. Raises ``StoreUnreadable`` when it is not."""
-    log = Path(store.bundle.main.path + "-wal")
-    if log.exists() and log.stat().st_size:
+    if _has_log(store):
         with open_for_audit(target) as copy:
             same = content(copy).digest == found.digest
         with open(target, "rb") as file:
