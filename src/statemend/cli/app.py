@@ -55,8 +55,8 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="statemend",
-    help="Audit and repair the session store of Hermes Agent, offline. Only apply, undo and cleanup "
-    "change a store; nothing is read from a network.",
+    help="Audit and repair the session store of Hermes Agent, offline. Only apply, undo, cleanup and "
+    "playbook run change a store; nothing is read from a network.",
     epilog=EPILOG,
     add_completion=False,
     pretty_exceptions_enable=False,
