@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import typer
@@ -13,7 +14,7 @@ from statemend.cli.app import app
 def fault(words: Sequence[str], *, whole: bool = True) -> str | None:
     """What the parser says against a command line (without ``statemend``), ``None`` when it takes it. One
     that is not ``whole``, as a text names it, may lack what it needs, but nothing in it may be wrong."""
-    command: Any = typer.main.get_command(app)
+    command = _root()
     context, name, rest = None, "statemend", list(words)
     try:
         while hasattr(command, "commands"):
@@ -33,7 +34,12 @@ def fault(words: Sequence[str], *, whole: bool = True) -> str | None:
 
 def verbs() -> Iterator[tuple[str, Any]]:
     """Every verb with its command, those of groups as ``group verb``."""
-    yield from _verbs("", typer.main.get_command(app))
+    yield from _verbs("", _root())
+
+
+@cache
+def _root() -> Any:
+    return typer.main.get_command(app)
 
 
 def _verbs(above: str, group: Any) -> Iterator[tuple[str, Any]]:
