@@ -83,11 +83,12 @@ def test_reads_every_real_export_without_damage(version: str, tmp_path: Path) ->
     inventory = take(find_home(tmp_path), [EXPORTS / version])
     kinds = {each.kind for each in inventory.artifacts}
     expected = {Kind.JSONL, Kind.HTML, Kind.MARKDOWN, Kind.QMD, Kind.PROMPTS_JSONL, Kind.PROMPTS_MARKDOWN}
-    assert kinds - {Kind.EMPTY} == (expected if version in READABLE else {Kind.JSONL})
+    expected.add(Kind.TRACE)
+    assert kinds - {Kind.EMPTY, Kind.STORE} == (expected if version in READABLE else {Kind.JSONL})
     assert [each.path for each in inventory.artifacts if each.damage] == []
     skipped = reasons(inventory)
     assert skipped["ids.json"] == "no kind of export, transcript or log that is known here"
-    assert skipped["state.db"] == "a database, not an export"
+    assert [Path(each.path).parent.name for each in inventory.stores] == [version]
 
 
 def test_counts_a_logical_export_for_each_segment(home: Home) -> None:
@@ -119,8 +120,9 @@ def test_the_audited_store_is_no_artifact(home: Home) -> None:
     for suffix in ("-wal", "-shm", "-journal"):
         Path(home.store + suffix).write_bytes(b"\0" * 64)
     shutil.copyfile(home.store, Path(home.root) / "state.db.bak")
-    skipped = reasons(take(home, [Path(home.root)]))
-    assert skipped == {"state.db.bak": "a database, not an export"}
+    inventory = take(home, [Path(home.root)])
+    assert inventory.skipped == ()
+    assert [Path(each.path).name for each in inventory.stores] == ["state.db.bak"]
 
 
 def test_leaves_no_folder_by_a_link(home: Home, tmp_path: Path) -> None:

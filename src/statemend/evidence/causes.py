@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from statemend.evidence.rows import Logical, SessionRows, Tally
-from statemend.formats.artifact import FILTERED, Kind, Section
+from statemend.formats.artifact import AUTOMATIC, FILTERED, IN_MEMORY, Kind, Section
 from statemend.formats.clock import finite
 from statemend.store.history import RowState
 
@@ -21,6 +21,7 @@ class Cause(StrEnum):
     LATER = "appended-later"  # it came after the artifact was made
     FILTERED = "filtered"  # the artifact leaves its kind of message out by intent
     OTHER_SEGMENT = "other-segment"  # the artifact holds other segments of the lineage
+    CONTEXT = "not-in-context"  # a running agent wrote what it held, and nobody asked it for the whole
     UNKNOWN = "unknown"  # the artifact is cut, altered, or nothing tells
 
 
@@ -31,6 +32,7 @@ class Scope(StrEnum):
     DISPLAY = "display"
     ALL = "all"
     PROMPTS = "prompts"
+    CONTEXT = "context"  # what a running agent held in memory
     UNKNOWN = "unknown"
 
 
@@ -90,7 +92,7 @@ class Compactions:
 
 
 def missing_messages(
-    rows: SessionRows, tally: Tally, places: Sequence[int], compactions: Compactions, *, cut: bool
+    rows: SessionRows, tally: Tally, places: Sequence[int], compactions: Compactions, kind: Kind, *, cut: bool
 ) -> tuple[Missing, ...]:
     """Each logical message at ``places`` with the reason why it is not in the artifact."""
     reads_archive = bool(places) and compactions.archived_held() > 0
@@ -98,6 +100,8 @@ def missing_messages(
     def cause(logical: Logical) -> Cause:
         if tally.absent:
             return Cause.OTHER_SEGMENT
+        if kind in AUTOMATIC:
+            return Cause.CONTEXT
         first = rows.by_id[logical.rows[0]]
         time, exported_at = finite(first.timestamp), compactions.exported_at
         if exported_at is not None and time is not None and time > exported_at:
@@ -125,6 +129,8 @@ def scope_of(
     lost = sum(each.cause is Cause.ARCHIVED for each in missing)
     if kind in FILTERED:
         return Scope.PROMPTS, _prompts_reason(held, lost)
+    if kind in IN_MEMORY - {Kind.TRACE}:
+        return Scope.CONTEXT, "it was written from what a running agent held in memory"
     if tally.inactive:
         return Scope.ALL, "it shows rows that are no longer live"
     declared, live = section.declared, section.source_count

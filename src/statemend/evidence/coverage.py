@@ -12,17 +12,19 @@ from typing import Any
 
 import msgspec
 
-from statemend.evidence import lenses, zones
+from statemend import formats
+from statemend.evidence import lenses, memory, zones
 from statemend.evidence.causes import Cause, Compactions, Missing, Scope, missing_messages, scope_of
 from statemend.evidence.drops import dropped_fields
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.match_markdown import match_markdown
-from statemend.evidence.matching import match
+from statemend.evidence.match_save import match_save
+from statemend.evidence.matching import add_known, match
 from statemend.evidence.prompt_blocks import prompt_records
 from statemend.evidence.remains import Remains, remains_of
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
-from statemend.formats import html, jsonl, prompts
-from statemend.formats.artifact import FILTERED, Artifact, Kind, Record, Section
+from statemend.formats import desktop_json, html, jsonl, prompts, save_markdown
+from statemend.formats.artifact import FILTERED, IN_MEMORY, Artifact, Kind, Record, Section
 from statemend.formats.files import chunk
 from statemend.formats.markdown import Document
 from statemend.formats.prompts import prompt_text
@@ -142,6 +144,13 @@ class _Assessor:
         if artifact.kind is Kind.JSONL:
             records = jsonl.records(path, section)
             return match(rows, _of_session(records, rows.session_id, section), lenses.JSONL)
+        if artifact.kind is Kind.DESKTOP_JSON:
+            own = match(rows, desktop_json.records(path, section), lenses.JSONL)
+            return add_known(own, rows, desktop_json.carried(path, section), lenses.JSONL)
+        if artifact.kind in IN_MEMORY:
+            return match(rows, formats.records(path, artifact, section), memory.lens(artifact.kind))
+        if artifact.kind is Kind.SAVE_MARKDOWN:
+            return match_save(rows, *save_markdown.text_of(path, section))
         if artifact.kind is Kind.PROMPTS_JSONL:
             return match(rows, prompts.records(path, section), lenses.PROMPTS)
         if artifact.kind is Kind.PROMPTS_MARKDOWN:
@@ -185,7 +194,7 @@ def _summarise(
     ]
     cut = tally.cut or section.damage is not None
     compactions = Compactions(rows, tally, section.exported_at)
-    missing = missing_messages(rows, tally, lost, compactions, cut=cut)
+    missing = missing_messages(rows, tally, lost, compactions, artifact.kind, cut=cut)
     scope, reason = scope_of(rows, tally, missing, compactions, artifact.kind, section)
     counts = [0, 0, 0, 0]
     for fidelity in fidelities.values():
@@ -208,8 +217,14 @@ def _summarise(
         declared=section.declared,
         cut=cut,
     )
-    lawful = hidden if artifact.kind not in FILTERED else set()
-    return coverage, fidelities.keys() | lawful
+    return coverage, fidelities.keys() | _bookkeeping(rows, hidden, artifact.kind)
+
+
+def _bookkeeping(rows: SessionRows, hidden: set[int], kind: Kind) -> set[int]:
+    """The places of what a transcript leaves out lawfully, because it is no message of the conversation."""
+    if kind in FILTERED:
+        return set()
+    return {place for place in hidden if rows.by_id[rows.logical[place].shown].role == lenses.BOOKKEEPING}
 
 
 def _held_places(rows: SessionRows, tally: Tally) -> tuple[dict[int, Fidelity], bool]:
@@ -235,4 +250,9 @@ def _is_shown(rows: SessionRows, place: int, kind: Kind) -> bool:
     role = rows.by_id[rows.logical[place].shown].role
     if kind in FILTERED:
         return role == "user"
-    return kind is not Kind.HTML or role != lenses.BOOKKEEPING
+    return role not in _UNSHOWN.get(kind, _NEVER if kind in IN_MEMORY else ())
+
+
+#: The roles that formats do not show.
+_NEVER = (lenses.BOOKKEEPING, "system")
+_UNSHOWN = {Kind.HTML: (lenses.BOOKKEEPING,), Kind.SAVE_MARKDOWN: (save_markdown.HIDDEN_ROLE,)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from statemend.evidence.rows import SessionRows, Tally
-from statemend.formats.artifact import FILTERED, Kind
+from statemend.formats.artifact import FILTERED, IN_MEMORY, Kind
 from statemend.store.history import Message
 
 _Carries = Callable[[Message], bool]
@@ -25,6 +25,14 @@ _TRAILING: tuple[str, _Carries] = (
 _MARKDOWN = (_CALL_ID, _REASONING, _FINISH, _PLATFORM, _TRAILING)
 _HTML = (_CALL_ID, ("tool call ids", _CALLS[1]), _NAME, _FINISH, _PLATFORM, _PARTS)
 _PROMPTS = (_PARTS,)
+_SAVE_MARKDOWN = (_CALLS, _CALL_ID, _REASONING, _FINISH, _PLATFORM, _PARTS)
+_TRACE = (_REASONING, _FINISH, _PLATFORM, _NAME, _PARTS)
+_TRAJECTORY = (_FINISH, _PLATFORM, _NAME, _PARTS, ("tool call ids", _CALLS[1]))
+_SPACE: tuple[str, _Carries] = (
+    "space around the text",
+    lambda row: isinstance(row.content, str) and row.content != row.content.strip(),
+)
+_CLEANED = ("id", "row state")
 
 #: What every message loses in a format, and what only some messages have to lose.
 _ALWAYS = {
@@ -33,6 +41,11 @@ _ALWAYS = {
     Kind.HTML: ("id", "row state", "fraction of the second"),
     Kind.PROMPTS_JSONL: ("row state", "fraction of the second"),
     Kind.PROMPTS_MARKDOWN: ("row state", "fraction of the second"),
+    Kind.SAVE_MARKDOWN: ("id", "row state", "fraction of the second"),
+    Kind.TRACE: (*_CLEANED, "timestamp"),
+    Kind.TRAJECTORY: (*_CLEANED, "timestamp"),
+    Kind.REQUEST_DUMP: (*_CLEANED, "timestamp"),
+    **dict.fromkeys(IN_MEMORY - {Kind.TRACE, Kind.TRAJECTORY, Kind.REQUEST_DUMP}, _CLEANED),
 }
 _SOMETIMES = {
     Kind.MARKDOWN: _MARKDOWN,
@@ -40,6 +53,11 @@ _SOMETIMES = {
     Kind.HTML: _HTML,
     Kind.PROMPTS_JSONL: _PROMPTS,
     Kind.PROMPTS_MARKDOWN: (*_PROMPTS, _PLATFORM),
+    Kind.SAVE_MARKDOWN: _SAVE_MARKDOWN,
+    Kind.TRACE: (*_TRACE, _SPACE),
+    Kind.TRAJECTORY: (*_TRAJECTORY, _SPACE),
+    Kind.REQUEST_DUMP: (*_TRACE, _SPACE),
+    **dict.fromkeys(IN_MEMORY - {Kind.TRACE, Kind.TRAJECTORY, Kind.REQUEST_DUMP}, (_PLATFORM, _SPACE)),
 }
 
 

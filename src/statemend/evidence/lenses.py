@@ -46,9 +46,9 @@ def _words(content: Any, calls: Any) -> str:
 
 JSONL = Lens(
     fidelity=Fidelity.EXACT,
-    row_key=_row_identity,
+    row_keys=lambda row: [_row_identity(row)],
     record_keys=_record_identity,
-    row_place=lambda row: (row.role, finite(row.timestamp)),
+    row_places=lambda row: [(row.role, finite(row.timestamp))],
     record_places=lambda record: [(record.role, record.timestamp)],
     row_text=lambda row: _words(row.content, row.tool_calls),
     record_text=lambda record: _words(record.content, record.tool_calls),
@@ -56,9 +56,9 @@ JSONL = Lens(
 
 PROMPTS = Lens(
     fidelity=Fidelity.LOSSY,
-    row_key=lambda row: (prompt_text(row.content), epoch_second(row.timestamp)),
+    row_keys=lambda row: [(prompt_text(row.content), epoch_second(row.timestamp))],
     record_keys=lambda record: [(record.content or "", epoch_second(record.timestamp))],
-    row_place=lambda row: epoch_second(row.timestamp),
+    row_places=lambda row: [epoch_second(row.timestamp)],
     record_places=lambda record: [epoch_second(record.timestamp)],
     row_text=lambda row: prompt_text(row.content),
     record_text=lambda record: str(record.content or ""),
@@ -91,9 +91,9 @@ def html(zone: Zone) -> Lens:
     """The lens of a page whose clock ran in ``zone``."""
     return Lens(
         fidelity=Fidelity.LOSSY,
-        row_key=lambda row: (page_row(row), epoch_second(row.timestamp) or None),
+        row_keys=lambda row: [(page_row(row), epoch_second(row.timestamp) or None)],
         record_keys=lambda record: [(page_record(record), second) for second in zone.seconds(record.clock)],
-        row_place=lambda row: (row.role, epoch_second(row.timestamp) or None),
+        row_places=lambda row: [(row.role, epoch_second(row.timestamp) or None)],
         record_places=lambda record: [(record.role, second) for second in zone.seconds(record.clock)],
         row_text=lambda row: _page_words(page_row(row)),
         record_text=lambda record: _page_words(page_record(record)),

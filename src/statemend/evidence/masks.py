@@ -36,6 +36,14 @@ def hides(shown: str, original: str) -> bool:
     return start >= place and original.endswith(rest) and _may_hide(original, place, start, spans)
 
 
+def around(shown: str) -> tuple[str, str] | None:
+    """What stands before the first mark and behind the last one, ``None`` where there is no mark."""
+    if not any(token in shown for token in _TOKENS):
+        return None
+    marks = list(_MARK.finditer(shown))
+    return (shown[: marks[0].start()], shown[marks[-1].end() :]) if marks else None
+
+
 def _after(original: str, piece: str, place: int, spans: str) -> int:
     """The place behind ``piece``, which must follow at once, or behind what a mark of kind ``spans`` may
     hide."""

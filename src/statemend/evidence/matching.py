@@ -21,24 +21,27 @@ class Lens(msgspec.Struct, frozen=True):
     """How one format shows messages.
 
     ``keys`` are everything it shows, ``places`` role and time alone, ``text`` the words alone. A record may
-    have several keys and places where its time is ambiguous. ``shows`` says which rows the format has at all.
+    have several keys and places where its time is ambiguous, a row where the format shows times on some
+    records only. ``shows`` says which rows the format has at all. ``settled``: its texts are those of the
+    rows, so that another text in the same place was changed.
     """
 
     fidelity: Fidelity
-    row_key: Callable[[Message], Hashable]
+    row_keys: Callable[[Message], Iterable[Hashable]]
     record_keys: Callable[[Record], Iterable[Hashable]]
-    row_place: Callable[[Message], Hashable]
+    row_places: Callable[[Message], Iterable[Hashable]]
     record_places: Callable[[Record], Iterable[Hashable]]
     row_text: Callable[[Message], str]
     record_text: Callable[[Record], str]
     shows: Callable[[Message], bool] = lambda message: True
+    settled: bool = True
 
 
 def match(rows: SessionRows, records: Iterable[Record], lens: Lens) -> Tally:
     """What the records hold of the session."""
     tally = Tally(rows)
     shown = [row for row in rows.rows if lens.shows(row)]
-    by_key = _grouped(shown, lens.row_key)
+    by_key = _grouped(shown, lens.row_keys)
     unknown: list[Record] = []
     for record in records:
         tally.records += 1
@@ -60,11 +63,20 @@ def match(rows: SessionRows, records: Iterable[Record], lens: Lens) -> Tally:
     return tally
 
 
+def add_known(tally: Tally, rows: SessionRows, records: Iterable[Record], lens: Lens) -> Tally:
+    """The same ``tally`` with the records that equal rows not found before; what others are is no matter."""
+    by_key = _grouped((row for row in rows.rows if lens.shows(row)), lens.row_keys)
+    for record in records:
+        known = (by_key[key] for key in lens.record_keys(record) if key in by_key)
+        tally.records += any(tally.take(candidates, lens.fidelity) for candidates in known)
+    return tally
+
+
 def _settle(
     tally: Tally, rows: SessionRows, shown: Sequence[Message], unknown: Sequence[Record], lens: Lens
 ) -> None:
     """What the records are that equal no row: masked, changed, or none of the store's."""
-    by_place = _grouped(shown, lens.row_place)
+    by_place = _grouped(shown, lens.row_places)
     for record in unknown:
         near = [row_id for place in lens.record_places(record) for row_id in by_place.get(place, ())]
         free = sorted(tally.free(near), key=lambda row_id: row_id != record.row_id)
@@ -72,19 +84,22 @@ def _settle(
         masked = [row_id for row_id in free if hides(text, lens.row_text(rows.by_id[row_id]))]
         if masked:
             tally.give(masked[0], Fidelity.MASKED)
-        elif free:
+        elif free and lens.settled:
             tally.changed[free[0]] = None
         else:
             tally.extra += 1
 
 
-def _grouped(rows: Iterable[Message], key: Callable[[Message], Hashable]) -> dict[Hashable, list[int]]:
+def _grouped(
+    rows: Iterable[Message], keys: Callable[[Message], Iterable[Hashable]]
+) -> dict[Hashable, list[int]]:
     """Row ids by what they show. A row that is nested too deeply to be shown is left out, as no release can
     export it."""
     groups: dict[Hashable, list[int]] = {}
     for row in rows:
         try:
-            groups.setdefault(key(row), []).append(row.id)
+            for key in keys(row):
+                groups.setdefault(key, []).append(row.id)
         except RecursionError:
             continue
     return groups

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from statemend.formats import html, jsonl, markdown, prompts
+from statemend import formats
+from statemend.formats import markdown
 from statemend.formats.artifact import FILTERED, Artifact, Kind, Record, Section
 from statemend.formats.clock import epoch_if_utc
 from statemend.store.content import is_summary_text
@@ -70,8 +71,4 @@ def _records(artifact: Artifact, section: Section, session_id: str) -> Iterator[
     path = Path(artifact.path)
     if artifact.kind in (Kind.MARKDOWN, Kind.QMD):
         return markdown.records(path, section, session_id)
-    if artifact.kind is Kind.HTML:
-        return html.records(path, section)
-    if artifact.kind is Kind.JSONL:
-        return jsonl.records(path, section)
-    return prompts.records(path, section)
+    return formats.records(path, artifact, section)

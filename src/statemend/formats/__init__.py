@@ -11,11 +11,46 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from statemend.formats import files, html, jsonl, logs, manifest, markdown, prompts
+from statemend.formats import (
+    desktop_json,
+    files,
+    gateway_transcript,
+    html,
+    jsonl,
+    logs,
+    manifest,
+    markdown,
+    pending,
+    prompts,
+    request_dump,
+    routing_file,
+    save_json,
+    save_markdown,
+    session_snapshot,
+    trace,
+    trajectory,
+)
 from statemend.formats.artifact import Artifact, Kind, Record, Section
 
 #: In the order of asking: what is told by its first bytes comes before what is told by its lines.
-_MODULES: tuple[Any, ...] = (markdown, prompts, html, jsonl, manifest, logs)
+_MODULES: tuple[Any, ...] = (
+    markdown,
+    prompts,
+    html,
+    save_markdown,
+    save_json,
+    jsonl,
+    trace,
+    trajectory,
+    gateway_transcript,
+    manifest,
+    request_dump,
+    session_snapshot,
+    desktop_json,
+    pending,
+    routing_file,
+    logs,
+)
 
 
 def kind_of(head: bytes) -> Kind:
