@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.docs.blocks import ROOT
@@ -28,7 +29,7 @@ def test_no_module_runs_what_it_reads() -> None:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -40,7 +41,7 @@ def _imports(path: Path) -> Iterator[str]:
 
 def _calls(path: Path) -> Iterator[str]:
     """Names of what is called: a bare name, or an attribute of ``os``. ``re.compile`` is none of them."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if not isinstance(node, ast.Call):
             continue
         called = node.func
@@ -52,3 +53,8 @@ def _calls(path: Path) -> Iterator[str]:
             and called.value.id == "os"
         ):
             yield called.attr
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
