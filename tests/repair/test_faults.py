@@ -67,7 +67,7 @@ def test_apply_is_whole_whatever_fails(
     assert not injected.happened
     assert error is None
     assert seen >= {"write state.db", "open state.db", *FAILED[mode]}
-    assert {"half a write undo.json.new", "half a write undo.changeset", "write snapshot.db"} <= seen
+    assert {"half a write undo.json.new", "half a write undo.changeset", "half a write snapshot.db"} <= seen
     print(f"apply {release} {mode}: {len(chosen) - 1} failures")
 
 

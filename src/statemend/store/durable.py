@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -17,6 +18,7 @@ def write_new(path: Path, data: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         _write(descriptor, data)
+        os.fsync(descriptor)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -39,6 +41,17 @@ def append(path: Path, data: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         _write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def fill(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write into a file from its beginning. ``sync_file`` has it on the disk."""
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        for chunk in chunks:
+            _write(descriptor, chunk)
     finally:
         os.close(descriptor)
 
@@ -78,4 +91,3 @@ def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-    os.fsync(descriptor)

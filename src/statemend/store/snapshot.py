@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -121,16 +122,16 @@ def write_copy(connection: FileConnection, store: Store, target: Path) -> None:
     if _has_log(store):
         _back_up(connection, target)
         return
-    left = int(store.value("PRAGMA page_size")) * int(store.value("PRAGMA page_count"))
-    with open(target, "r+b") as copy:
-        offset = 0
-        while left:
-            data = os.pread(connection.file, min(left, _CHUNK), offset)
-            if not data:
-                break  # shorter than its header says: the proof tells
-            copy.write(data)
-            offset += len(data)
-            left -= len(data)
+    size = int(store.value("PRAGMA page_size")) * int(store.value("PRAGMA page_count"))
+    durable.fill(target, _chunks(connection.file, size))
+
+
+def _chunks(file: int, size: int) -> Iterator[bytes]:
+    """The first ``size`` bytes of a file, or all where there are less: the proof tells."""
+    offset = 0
+    while data := os.pread(file, min(size - offset, _CHUNK), offset):
+        yield data
+        offset += len(data)
 
 
 def _back_up(connection: apsw.Connection, target: Path) -> None:
