@@ -18,7 +18,10 @@ from statemend.playbook import runner
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.folder import PlaybookFolder, base_of
 from statemend.playbook.model import Answer, Step
+from statemend.repair import cleanup, cleanup_plan
+from statemend.repair.cleanup_planner import make_cleanup_plan
 from statemend.repair.lock import hold
+from statemend.repair.reexport import reexport
 from statemend.report.playbook_run import RunState
 from statemend.store.connection import open_for_audit
 from statemend.store.identity import store_digest
@@ -305,3 +308,28 @@ def test_what_run_json_says_can_be_read_again(home: Path) -> None:
     done = run(REPAIR, home, operator=Yes())
     loaded = PlaybookFolder(Path(done.folder)).load()
     assert msgspec.to_builtins(loaded) == msgspec.to_builtins(done)
+
+
+def test_a_repair_of_a_playbook_that_broke_off_is_known_to_every_other_command(
+    home: Path, tmp_path: Path
+) -> None:
+    """Committed and not verified: a cleanup must not go on beside it, and `apply` completes it."""
+
+    def crash(name: str) -> None:
+        if name == "committed":
+            raise Crash
+
+    with pytest.raises(Crash):
+        run(REPAIR, home, operator=Yes(), hook=crash)
+    exports = tmp_path / "exports"
+    with open_for_audit(home / "state.db") as store:
+        ended = [sid for (sid,) in store.rows("SELECT id FROM sessions WHERE ended_at IS NOT NULL LIMIT 3")]
+    reexport(home, ended, exports)
+    plan = make_cleanup_plan(home, sessions=ended, artifacts=[exports])
+    assert plan.entries
+    file = tmp_path / "cleanup.json"
+    file.write_bytes(cleanup_plan.dump(plan))
+    with pytest.raises(Refused, match="nothing is deleted before it is verified"):
+        cleanup.apply(file, run_dir=tmp_path / "run")
+    assert passed(run(REPAIR, home, operator=Yes()))
+    assert cleanup.apply(file, run_dir=tmp_path / "run").receipt is not None

@@ -16,11 +16,10 @@ import msgspec
 import statemend
 from statemend.errors import Refused, Undetermined, UsageError
 from statemend.repair.journal import Journal
+from statemend.repair.run import PLAYBOOKS
 from statemend.report.playbook_run import PlaybookRun, StepFile, StepResult
 from statemend.store import durable
 
-#: The folder, beside the home, that runs of playbooks go into.
-RUNS = "playbooks"
 _SUMS = "SHA256SUMS"
 _RESULT = "result.json"
 
@@ -160,7 +159,7 @@ def base_of(home: Path) -> Path:
 def default_folder(home: Path, name: str, now: float) -> Path:
     """The folder of a run that begins now (epoch seconds)."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
-    place = base_of(home) / RUNS / f"{stamp}-{name}"
+    place = base_of(home) / PLAYBOOKS / f"{stamp}-{name}"
     number = 1
     while os.path.lexists(place):
         number += 1
@@ -170,7 +169,7 @@ def default_folder(home: Path, name: str, now: float) -> Path:
 
 def known_runs(home: Path) -> Iterator[tuple[PlaybookFolder, PlaybookRun]]:
     """The runs of playbooks on a home that are known, the latest first. One that cannot be read is none."""
-    base = base_of(home) / RUNS
+    base = base_of(home) / PLAYBOOKS
     found = []
     for path in base.iterdir() if base.is_dir() else ():
         folder = PlaybookFolder(path)

@@ -25,7 +25,7 @@ from statemend.repair.journal import Hook, Journal
 from statemend.repair.lock import only_run
 from statemend.repair.perform import journalled
 from statemend.repair.receipt import Receipt
-from statemend.repair.run import Run, RunFolder, State, default_base, default_folder
+from statemend.repair.run import Run, RunFolder, State, default_folder, known_folders
 from statemend.repair.takeback import check_untouched_since, take_back
 from statemend.repair.verify import advice, status
 from statemend.store import durable
@@ -109,7 +109,7 @@ def verify(run_dir: Path, *, now: float | None = None, progress: Progress | None
 def _already(plan: CleanupPlan, places: list[Path], now: float, progress: Progress | None) -> Cleanup | None:
     """What the run did that carried this plan out, completed if it broke off; ``None`` when none did."""
     written = cleanup_plan.dump(plan)
-    for place in (*places, *_folders(plan)):
+    for place in (*places, *known_folders(plan.envelope())):
         folder = CleanupFolder(place)
         if not folder.cleanup.is_file() or folder.cleanup.read_bytes() != written:
             continue
@@ -128,7 +128,7 @@ def _already(plan: CleanupPlan, places: list[Path], now: float, progress: Progre
 
 def _check_runs(plan: CleanupPlan) -> None:
     """Raise ``Refused`` while a run on this store is not known to be verified, or taken back."""
-    for place in (*map(Path, plan.runs), *_folders(plan)):
+    for place in (*map(Path, plan.runs), *known_folders(plan.envelope())):
         folder = RunFolder(place)
         if not folder.plan.is_file():
             if str(place) in plan.runs:
@@ -150,12 +150,6 @@ def _check_runs(plan: CleanupPlan) -> None:
                 f"{place}: this run is {run.state.value}, and nothing is deleted before it is verified or "
                 f"taken back: {run.advice}"
             )
-
-
-def _folders(plan: CleanupPlan) -> Iterator[Path]:
-    base = default_base(plan.envelope())
-    if base.is_dir():
-        yield from sorted((path for path in base.iterdir() if path.is_dir()), reverse=True)
 
 
 def _rehearse(plan: CleanupPlan, now: float, progress: Progress | None) -> rescan.Look:

@@ -19,6 +19,8 @@ from statemend.store import durable
 from statemend.store.snapshot import Snapshot
 
 SCHEMA: Final = "statemend/run/v1"
+#: The folder, beside the home, that runs of playbooks go into.
+PLAYBOOKS: Final = "playbooks"
 
 
 class State(StrEnum):
@@ -141,12 +143,24 @@ def default_folder(plan: Plan, now: float) -> Path:
     return default_base(plan) / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}-{plan.id[:8]}"
 
 
+def known_folders(plan: Plan) -> list[Path]:
+    """The folders beside the home that may hold runs on the plan's store, those of playbooks included, the
+    latest first."""
+    base = default_base(plan)
+    found = [(path.name, path) for path in _folders(base) if path.name != PLAYBOOKS]
+    for playbook in _folders(base / PLAYBOOKS):
+        found += [(playbook.name, path) for path in playbook.glob("steps/*/run")]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def _folders(place: Path) -> list[Path]:
+    return [path for path in place.iterdir() if path.is_dir()] if place.is_dir() else []
+
+
 def earlier(plan: Plan, places: Sequence[Path]) -> Iterator[RunFolder]:
     """The runs of this very plan that are known: those at ``places``, then the others, latest first. A plan
     that lies in a folder alone is no run."""
-    base = default_base(plan)
-    known = sorted((path for path in base.iterdir() if path.is_dir()), reverse=True) if base.is_dir() else []
-    for place in (*places, *known):
+    for place in (*places, *known_folders(plan)):
         folder = RunFolder(place)
         begun = folder.journal.is_file() or folder.undo.is_file()
         if begun and folder.plan.is_file() and folder.plan.read_bytes() == dump(plan):
