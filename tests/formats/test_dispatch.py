@@ -25,7 +25,7 @@ EXPECTED = [
     ("md/*.md", Kind.MARKDOWN),
     ("md-logical/*.md", Kind.MARKDOWN),
     ("qmd/*.qmd", Kind.QMD),
-    ("state.db", Kind.UNCLASSIFIED),
+    ("state.db", Kind.STORE),
     ("delete-after-verified/t.jsonl", Kind.UNCLASSIFIED),
 ]
 

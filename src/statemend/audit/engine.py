@@ -62,7 +62,7 @@ def audit(
     bundle = inspect(Path(home.store))
     with ExitStack() as stack:
         store, refusal, foreign = _open(bundle, stack, live=live)
-        inventory = take(home, exports, progress)
+        inventory = take(home, exports, progress, store=store, deep=deep)
         context = Context(
             home=home,
             bundle=bundle,

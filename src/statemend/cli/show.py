@@ -53,7 +53,7 @@ def show(
 
     home = find_home(store)
     with terminal.progress() as tell, open_for_audit(Path(home.store), live=live) as opened:
-        inventory = take(home, exports or (), tell)
+        inventory = take(home, exports or (), tell, store=opened)
         report = read(opened, inventory, resolve(opened, inventory, session))
     if format_ is Format.JSON:
         from statemend.report.json import dump

@@ -12,10 +12,12 @@ import msgspec
 
 from statemend import formats
 from statemend.errors import Undetermined, UsageError
+from statemend.evidence import other_stores
 from statemend.evidence.settings import CONFIGURATION, Settings, read_settings
 from statemend.evidence.walk import Found, Skipped, status_of, walk
-from statemend.formats import files
+from statemend.formats import archives, files, stores
 from statemend.formats.artifact import Artifact, Kind, Section
+from statemend.store.connection import Store
 
 __all__ = ["Home", "Inventory", "Settings", "Skipped", "find_home", "take"]
 
@@ -23,9 +25,7 @@ Progress = Callable[[str], None]
 
 STORE_NAME = "state.db"
 #: Where a home keeps what Hermes exports, saves and logs.
-_FOLDERS = ("session-exports", "sessions", "logs")
-_SQLITE = b"SQLite format 3\0"
-_SIDECARS = ("-wal", "-shm", "-journal")
+_FOLDERS = ("session-exports", "sessions", "logs", "pending_messages")
 #: Formats that are not read line by line are held in memory whole.
 _LARGEST_WHOLE = 256 * 1024 * 1024
 _WHOLE = frozenset({Kind.MARKDOWN, Kind.QMD, Kind.PROMPTS_MARKDOWN})
@@ -39,7 +39,10 @@ class Home(msgspec.Struct, frozen=True):
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """Everything that was found beside a store. Message texts are not in it, only where they are."""
+    """Everything that was found beside a store. Message texts are not in it, only where they are.
+
+    ``stores`` are other stores, and archives with one, newest first. ``deep`` is whether these were, and are
+    to be, looked at whatever that takes."""
 
     home: Home
     artifacts: tuple[Artifact, ...]
@@ -47,6 +50,8 @@ class Inventory(msgspec.Struct, frozen=True):
     manifests: tuple[Artifact, ...]
     skipped: tuple[Skipped, ...]
     settings: Settings
+    stores: tuple[Artifact, ...] = ()
+    deep: bool = False
 
     def sections(self) -> Iterator[tuple[Artifact, Section]]:
         """Every section of every artifact."""
@@ -55,11 +60,20 @@ class Inventory(msgspec.Struct, frozen=True):
                 yield artifact, section
 
     def by_session(self) -> dict[str, list[tuple[Artifact, Section]]]:
-        """The sections that name each session; a logical export counts for every id of its lineage."""
+        """The sections that name each session; a logical export counts for every id of its lineage. Sections
+        that name none are left out."""
         found: dict[str, list[tuple[Artifact, Section]]] = {}
         for artifact, section in self.sections():
-            for session_id in dict.fromkeys((*section.lineage, section.session_id)):
+            for session_id in filter(None, dict.fromkeys((*section.lineage, section.session_id))):
                 found.setdefault(session_id, []).append((artifact, section))
+        return found
+
+    def stores_by_session(self) -> dict[str, list[tuple[Artifact, Section]]]:
+        """What other stores have of each session that the audited one lacks or has less of, newest first."""
+        found: dict[str, list[tuple[Artifact, Section]]] = {}
+        for artifact in self.stores:
+            for section in artifact.sections:
+                found.setdefault(section.session_id, []).append((artifact, section))
         return found
 
 
@@ -77,30 +91,43 @@ def find_home(path: Path) -> Home:
     return Home(str(path), str(store))
 
 
-def take(home: Home, extra: Sequence[Path] = (), progress: Progress | None = None) -> Inventory:
+def take(
+    home: Home,
+    extra: Sequence[Path] = (),
+    progress: Progress | None = None,
+    *,
+    store: Store | None = None,
+    deep: bool = False,
+) -> Inventory:
     """Find and classify the artifacts of ``home`` and of each folder or file in ``extra``.
 
     Files are told by content. What is none of the kinds known here is skipped with a reason, and nothing
-    is guessed. Raises ``UsageError`` for an ``extra`` path that does not exist, ``Undetermined`` for one that
-    may not be looked at.
+    is guessed. Of another store the sessions are listed of which ``store``, the audited one, lacks rows; of
+    several that have them the newest, unless ``deep``. Raises ``UsageError`` for an ``extra`` path that does
+    not exist, ``Undetermined`` for one that may not be looked at.
     """
     root = Path(home.root)
     for path in extra:
         status_of(path, "a folder or a file with exports")
     folders = [root / name for name in _FOLDERS if os.path.lexists(root / name)]
+    beside = [*folders, *extra]
     shelves: dict[str, list[Artifact]] = {"artifacts": [], "logs": [], "manifests": []}
     skipped: list[Skipped] = []
-    for number, found in enumerate(walk([*folders, *extra], [root, *extra]), start=1):
+    candidates: list[Found] = []
+    for number, found in enumerate(walk([*beside, *other_stores.places(root)], [root, *extra]), start=1):
         if progress is not None:
             progress(f"looking at file {number} beside the store")
         if isinstance(found, Skipped):
             skipped.append(found)
-        elif not _is_store(found.path, home):
-            result = _look(found)
+        elif not _is_store(found.path, home) and not other_stores.is_sidecar(found.path):
+            result = _look(found, any(found.path.is_relative_to(each) for each in beside))
             if isinstance(result, Skipped):
                 skipped.append(result)
-            else:
+            elif isinstance(result, Found):
+                candidates.append(result)
+            elif result is not None:
                 shelves[_SHELF.get(result.kind, "artifacts")].append(result)
+    copies, passed_over = other_stores.look(candidates, store, deep=deep, progress=progress)
     settings = read_settings(root)
     if settings.trouble is not None:
         skipped.append(Skipped(str(root / CONFIGURATION), settings.trouble, unread=settings.unread))
@@ -109,8 +136,10 @@ def take(home: Home, extra: Sequence[Path] = (), progress: Progress | None = Non
         artifacts=tuple(shelves["artifacts"]),
         logs=tuple(shelves["logs"]),
         manifests=tuple(shelves["manifests"]),
-        skipped=tuple(skipped),
+        skipped=(*skipped, *passed_over),
         settings=settings,
+        stores=tuple(copies),
+        deep=deep,
     )
 
 
@@ -121,21 +150,28 @@ def _is_store(path: Path, home: Home) -> bool:
     """Whether the file is the audited store, or one of its sidecars: that is what everything else lies
     beside."""
     store = Path(home.store)
-    return path.name in {store.name, *(store.name + suffix for suffix in _SIDECARS)} and (
-        path.parent.samefile(store.parent)
-    )
+    names = {store.name, *(store.name + suffix for suffix in stores.SIDECARS)}
+    if path.name in names and path.parent.samefile(store.parent):
+        return True
+    return store.exists() and path.samefile(store)
 
 
-def _look(found: Found) -> Artifact | Skipped:
-    """The file as an artifact, or why it is none."""
+def _look(found: Found, anything: bool) -> Artifact | Skipped | Found | None:
+    """The file as an artifact, or why it is none; itself, when it may be another store.
+
+    Where other stores alone are looked for (not ``anything``), nothing is said of other files."""
     path = str(found.path)
+    if not found.size and not anything:
+        return other_stores.ruined(found.path)
     if not found.size:  # reading it could block: the system shows pipes of its own (/proc) as empty files
         nothing = hashlib.sha256().hexdigest()
         return Artifact(path, Kind.EMPTY, size=0, modified_at=found.modified_at, sha256=nothing)
     try:
         head = files.head(found.path)
-        if head.startswith(_SQLITE):
-            return Skipped(path, "a database, not an export")
+        if stores.recognise(head) or archives.recognise(head):
+            return found
+        if not anything:
+            return other_stores.ruined(found.path)
         kind = formats.kind_of(head)
         if kind is Kind.UNCLASSIFIED:
             return Skipped(path, _unknown(head))

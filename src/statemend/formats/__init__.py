@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from statemend.formats import (
+    archives,
     desktop_json,
     files,
     gateway_transcript,
@@ -27,6 +28,7 @@ from statemend.formats import (
     save_json,
     save_markdown,
     session_snapshot,
+    stores,
     trace,
     trajectory,
 )
@@ -34,6 +36,8 @@ from statemend.formats.artifact import Artifact, Kind, Record, Section
 
 #: In the order of asking: what is told by its first bytes comes before what is told by its lines.
 _MODULES: tuple[Any, ...] = (
+    stores,
+    archives,
     markdown,
     prompts,
     html,

@@ -86,7 +86,7 @@ def look(plan: Plan, *, store: Path | None = None, now: float, progress: Progres
             home=home,
             bundle=bundle,
             store=opened,
-            inventory=take(home, _beside(plan), progress),
+            inventory=take(home, _beside(plan), progress, store=opened, deep=plan.deep),
             now=now,
             deep=plan.deep,
             progress=progress,

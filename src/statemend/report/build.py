@@ -54,7 +54,7 @@ def build(
     they were not asked for."""
     stores = (_store(audit.store, excerpt, deep=audit.deep),)
     inventory = audit.inventory
-    artifacts = _artifacts((*inventory.artifacts, *inventory.logs, *inventory.manifests))
+    artifacts = _artifacts((*inventory.artifacts, *inventory.logs, *inventory.manifests, *inventory.stores))
     titles = {rule.id: rule.title for rule in registry.all_rules()}
     rules = tuple(
         RuleEntry(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from statemend.audit.finding import Finding, Verdict
 from statemend.evidence.coverage import ArtifactCoverage, Cause, Scope, SessionCoverage
+from statemend.formats.artifact import AUTOMATIC, Kind
 from statemend.report.model import Answer, ArtifactEntry, Check, RuleEntry, SkippedEntry, StoreEntry
 from statemend.report.text import count
 
@@ -32,12 +33,13 @@ class Evidence:
         self.findings = findings
         self.coverage = coverage
         self.skipped = skipped
-        self.exports = [artifact for artifact in artifacts if artifact.sessions]
+        self.exports = [each for each in artifacts if each.sessions and each.kind != Kind.STORE.value]
 
     @property
     def covered(self) -> Iterable[ArtifactCoverage]:
-        """Every artifact against every session that is still there."""
-        return (artifact for session in self.coverage for artifact in session.artifacts)
+        """Every export against every session that is still there."""
+        every = (artifact for session in self.coverage for artifact in session.artifacts)
+        return (artifact for artifact in every if artifact.kind not in AUTOMATIC)
 
     def of(self, *rules: str) -> tuple[str, ...]:
         """The ids of the findings of these rules."""

@@ -276,7 +276,7 @@ def _files(report: Report) -> Iterator[str]:
             code(artifact.path, cell=True),
             artifact.kind + (f"; damaged: {escape(artifact.damage)}" if artifact.damage else ""),
             text.size(artifact.size),
-            code(artifact.sha256, cell=True),
+            code(artifact.sha256, cell=True) if artifact.sha256 else "",
         ]
         for artifact in report.artifacts[:MOST_ROWS]
     )

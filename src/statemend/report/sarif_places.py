@@ -41,8 +41,11 @@ class Places:
             described[entry.path] = {
                 "length": entry.size,
                 "description": {"text": kind},
-                "hashes": {"sha-256": entry.sha256},
-            } | ({} if entry.modified_at is None else {"lastModifiedTimeUtc": entry.modified_at})
+            }
+            if entry.sha256:  # it may be left out of a store too large to be read whole for it
+                described[entry.path]["hashes"] = {"sha-256": entry.sha256}
+            if entry.modified_at is not None:
+                described[entry.path]["lastModifiedTimeUtc"] = entry.modified_at
         return [
             {"location": self.of(path), "roles": ["analysisTarget"]} | described[path]
             for path in self._indexes

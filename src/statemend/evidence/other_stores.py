@@ -1,0 +1,206 @@
+"""Other stores beside the audited one: which of its sessions, and which rows of them, they still have.
+
+A home may keep twenty of a gigabyte each. So only lists of sessions are read here, answered from indexes,
+and of those only what the audited store lacks is kept, from the newest store that has it. A *deep* look keeps
+all, and unpacks and copies whatever that takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from statemend.errors import StatemendError, StoreUnreadable
+from statemend.evidence.walk import Found, Skipped
+from statemend.formats import archives, files, stores
+from statemend.formats.archive_member import STORE_NAME, ArchiveFault
+from statemend.formats.artifact import Artifact, Kind, Section
+from statemend.store.bundle import SIBLING_MARKS, inspect
+from statemend.store.connection import Store
+
+Progress = Callable[[str], None]
+
+#: Where a home keeps other stores, beside those that lie next to its own.
+FOLDERS = ("state-snapshots", "backups")
+#: How the names begin of what Hermes and people leave next to a store.
+_STEM = "state"
+_ARCHIVES = (".zip", ".tar.gz", ".tgz")
+_RETIRED = ".retired-wal-"
+#: Copies that Hermes deletes by itself when it has made some more.
+_PASSING_FILES = ("pre-update-", "pre-migration-")
+_PASSING_SIBLINGS = (".malformed-backup-", ".pre-update-emergency-")
+
+#: So many bytes are unpacked, copied and hashed without being asked for more.
+_UNASKED = 256 * 1024**2
+_ASK = "it is looked at with --deep"
+
+
+def is_passing(root: Path, path: str) -> bool:
+    """Whether a store is one of those that Hermes deletes in their turn: evidence to restore from as long as
+    it is there, and no preservation. ``root`` is the home's folder."""
+    real = os.path.realpath(archives.split(Path(path))[0])
+    try:
+        parts = Path(real).relative_to(os.path.realpath(root)).parts
+    except ValueError:
+        return False
+    if parts[0] == FOLDERS[0]:
+        return True
+    name = parts[-1]
+    if parts[0] == FOLDERS[1]:
+        return name.startswith(_PASSING_FILES)
+    return len(parts) == 1 and name.startswith(tuple(STORE_NAME + mark for mark in _PASSING_SIBLINGS))
+
+
+def places(root: Path) -> list[Path]:
+    """The folders of a home, and the files next to its store, in which other stores may lie."""
+    found = [root / name for name in FOLDERS if os.path.lexists(root / name)]
+    try:
+        with os.scandir(root) as entries:
+            named = sorted(entry.name for entry in entries if _may_be_copy(entry))
+    except OSError:
+        return found
+    return [*found, *(root / name for name in named)]
+
+
+def _may_be_copy(entry: os.DirEntry[str]) -> bool:
+    name = entry.name
+    if name in {STORE_NAME, *(STORE_NAME + suffix for suffix in stores.SIDECARS)}:
+        return False
+    if entry.is_dir(follow_symlinks=False):
+        return name.startswith(STORE_NAME + _RETIRED)
+    return name.startswith(_STEM) or name.endswith(_ARCHIVES)
+
+
+def is_sidecar(path: Path) -> bool:
+    """Whether a file is the log or the journal of a database next to it."""
+    suffix = next((suffix for suffix in stores.SIDECARS if path.name.endswith(suffix)), None)
+    return suffix is not None and os.path.isfile(os.fspath(path).removesuffix(suffix))
+
+
+def ruined(path: Path) -> Skipped | None:
+    """What is wrong with a file that was put aside as a store and is none any more."""
+    if not path.name.startswith(tuple(STORE_NAME + mark for mark in SIBLING_MARKS)):
+        return None
+    fault = inspect(path)
+    return Skipped(str(path), f"put aside as a store, and none: {fault.detail} ({fault.fault})")
+
+
+def look(
+    candidates: Iterable[Found], store: Store | None, *, deep: bool, progress: Progress | None = None
+) -> tuple[list[Artifact], list[Skipped]]:
+    """The stores among ``candidates``, databases and archives, newest first, and what was not looked at.
+
+    The sections of each are the sessions of which it has rows that ``store``, the audited one, lacks.
+    """
+    looker = _Looker(_counted(store), deep=deep)
+    found: list[Artifact] = []
+    skipped: list[Skipped] = []
+    newest = sorted(candidates, key=lambda each: (each.modified_at, str(each.path)), reverse=True)
+    for number, candidate in enumerate(newest, start=1):
+        if progress is not None:
+            progress(f"looking at {number} of {len(newest)} other stores")
+        for result in looker.look(candidate):
+            if isinstance(result, Skipped):
+                skipped.append(result)
+            else:
+                found.append(result)
+    return found, skipped
+
+
+def _counted(store: Store | None) -> Mapping[str, int]:
+    """The rows of each session of the audited store; none where it cannot be read."""
+    try:
+        return dict(stores.counts(store)) if store is not None else {}
+    except StoreUnreadable:
+        return {}
+
+
+class _Looker:
+    """Looks at one store after the other; remembers what newer ones have, and what was spent."""
+
+    def __init__(self, known: Mapping[str, int], *, deep: bool) -> None:
+        self._known = known
+        self._deep = deep
+        self._listed: dict[str, int] = {}
+        self._left = _UNASKED
+
+    def look(self, found: Found) -> Iterator[Artifact | Skipped]:
+        path = str(found.path)
+        artifact = Artifact(path, Kind.STORE, found.size, found.modified_at, "")
+        try:
+            if files.head(found.path).startswith(stores.MAGIC):
+                yield from self._database(artifact, found.path, _log_size(found.path))
+            else:
+                yield from self._archive(artifact, found.path)
+        except ArchiveFault as error:
+            if error.broken:
+                kind = Kind.ARCHIVE if artifact.path == path else artifact.kind
+                yield msgspec.structs.replace(artifact, kind=kind, damage=str(error))
+            else:
+                yield Skipped(path, str(error), unread=True)
+        except StatemendError as error:
+            yield Skipped(path, stores.without_path(error, found.path), unread=True)
+
+    def _archive(self, artifact: Artifact, path: Path) -> Iterator[Artifact | Skipped]:
+        if not path.name.endswith(_ARCHIVES[0]) and not self._affords(artifact.size):
+            yield Skipped(artifact.path, f"an archive of {artifact.size:,} bytes without a directory; {_ASK}")
+            return
+        member = archives.find(path)
+        if member is None:
+            yield Skipped(artifact.path, f"an archive without a {STORE_NAME}")
+            return
+        inner = archives.member_path(path, member)
+        yield from self._database(msgspec.structs.replace(artifact, path=str(inner)), inner, member.size)
+
+    def _database(self, artifact: Artifact, path: Path, copied: int) -> Iterator[Artifact | Skipped]:
+        """``copied`` is how many bytes must be written to a private place before it can be read."""
+        if copied and not self._affords(copied):
+            yield Skipped(artifact.path, f"a store that takes a copy of {copied:,} bytes to read; {_ASK}")
+            return
+        if self._affords(artifact.size):
+            artifact = msgspec.structs.replace(
+                artifact, sha256=files.Scan(archives.split(path)[0]).drain().sha256
+            )
+        older = 0
+        try:
+            with stores.opened(path) as store:
+                if not stores.is_hermes(store):
+                    yield Skipped(artifact.path, "a database, not an export")
+                    return
+                sections: list[Section] = []
+                for session_id, rows in stores.counts(store):
+                    if rows <= self._known.get(session_id, 0):
+                        continue
+                    if not self._deep and rows <= self._listed.get(session_id, 0):
+                        older += 1
+                        continue
+                    self._listed[session_id] = max(rows, self._listed.get(session_id, 0))
+                    sections.append(stores.section_of(store, session_id))
+                damage = None if store.unchanged() else "the file changed while it was read"
+        except StoreUnreadable as error:
+            yield msgspec.structs.replace(artifact, damage=stores.without_path(error, path))
+            return
+        yield msgspec.structs.replace(artifact, sections=tuple(sections), damage=damage)
+        if older:
+            sessions = "1 session" if older == 1 else f"{older:,} sessions"
+            yield Skipped(artifact.path, f"of it {sessions} that a newer store has too: {_ASK}")
+
+    def _affords(self, size: int) -> bool:
+        """Whether so many bytes may still be read or written without being asked for; they are then spent."""
+        if not self._deep:
+            if size > self._left:
+                return False
+            self._left -= size
+        return True
+
+
+def _log_size(path: Path) -> int:
+    """The bytes to copy of a database that cannot be read as it lies: all, where a log or a journal has
+    something to add to it."""
+    bundle = inspect(path)
+    if not (bundle.wal_content or bundle.hot_journal):
+        return 0
+    return bundle.main.size + (bundle.wal.size if bundle.wal else 0)
