@@ -83,3 +83,21 @@ def test_nothing_is_written(statemend: Run, demo: Path) -> None:
     before = snapshot(demo)
     statemend("show", demo, fork_of(statemend, demo))
     assert snapshot(demo) == before
+
+
+def test_what_could_be_restored_of_a_session_that_is_gone(statemend: Run, demo: Path) -> None:
+    document = json.loads(statemend("scan", demo, "--format", "json").out)
+    gone = next(finding["subject"] for finding in document["findings"] if finding["rule"] == "EXP002")
+    found = json.loads(statemend("show", demo, gone["session"], "--format", "json").out)["salvage"]
+    assert found["messages"] == found["exact"] + found["lossy"] + found["masked"] > 0
+    assert gone["artifact"] in {source["artifact"] for source in found["sources"]}
+    assert [gap["lack"] for gap in found["gaps"]] == ["compacted"]
+    told = statemend("show", demo, gone["session"]).out
+    assert "What could be restored" in told
+    assert "an unknown number, that a summary stands for" in told
+
+
+def test_nothing_is_said_of_restoring_a_session_that_is_there(statemend: Run, demo: Path) -> None:
+    session = fork_of(statemend, demo)
+    assert json.loads(statemend("show", demo, session, "--format", "json").out).get("salvage") is None
+    assert "What could be restored" not in statemend("show", demo, session).out

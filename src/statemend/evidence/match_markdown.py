@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from statemend.evidence.masks import hides
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
@@ -25,9 +25,9 @@ _MOST_STARTS = 16
 def match_markdown(rows: SessionRows, document: Document) -> Tally:
     """What ``document`` holds of the session."""
     text = document.messages
-    renderings = Renderings(_renderings(rows, document))
+    renderings = Renderings(renderings_of(rows.rows, document))
     tally = Tally(rows)
-    path = _walk(text, renderings, rows.session_id, document)
+    path = walk_session(text, renderings, rows.session_id, document)
     if path is None:
         tally.absent = True
         return tally
@@ -50,10 +50,11 @@ def match_markdown(rows: SessionRows, document: Document) -> Tally:
     return tally
 
 
-def _renderings(rows: SessionRows, document: Document) -> Iterator[tuple[int, bytes]]:
+def renderings_of(rows: Iterable[Message], document: Document) -> Iterator[tuple[int, bytes]]:
+    """Row ids with what stands in the file for a row, if it is there."""
     digest = document.footer.sha256 if document.footer is not None else None
     quoted = digest is not None and document.data.find(digest.encode(), 0, document.block_end) >= 0
-    for row in rows.rows:
+    for row in rows:
         for rendering in _shown(row):
             if quoted and digest is not None:
                 rendering = rendering.replace(PLACEHOLDER, digest)
@@ -77,7 +78,7 @@ def _shown(row: Message) -> set[str]:
     return shown
 
 
-def _walk(text: bytes, renderings: Renderings, session_id: str, document: Document) -> Walk | None:
+def walk_session(text: bytes, renderings: Renderings, session_id: str, document: Document) -> Walk | None:
     """The walk over this session's part of the file, ``None`` when it has none."""
     segments = document.segments
     if len(segments) == 1:
@@ -103,7 +104,7 @@ def _starts(text: bytes, session_id: str) -> Iterator[int]:
 
 def _gap(tally: Tally, renderings: Renderings, gap: bytes, *, at_cut: bool) -> None:
     """What the messages in a gap are: masked, changed, cut off, or none of the store's."""
-    pieces = _pieces(gap, renderings)
+    pieces = pieces_of(gap, renderings)
     for number, piece in enumerate(pieces):
         cut_here = at_cut and number == len(pieces) - 1
         heading = piece.partition(b"\n")[0]
@@ -125,7 +126,7 @@ def _gap(tally: Tally, renderings: Renderings, gap: bytes, *, at_cut: bool) -> N
         tally.records += 1
 
 
-def _pieces(gap: bytes, renderings: Renderings) -> list[bytes]:
+def pieces_of(gap: bytes, renderings: Renderings) -> list[bytes]:
     """The gap split where a message could begin."""
     starts = [0]
     place = 0

@@ -31,14 +31,18 @@ def records(path: Path, section: Section, session_id: str | None = None) -> Iter
 
     ``session_id`` picks one segment of a file that holds several. Raises ``Undetermined``.
     """
-    document = Document.load(path)
+    yield from records_of(Document.load(path), session_id)
+
+
+def records_of(document: Document, session_id: str | None = None) -> Iterator[Record]:
+    """The same, of a file that is open already."""
     if document.empty:
         return
     position = 0
     for owner, chunk in likely_messages(document):
         if session_id is not None and owner != session_id:
             continue
-        record = _record(position, chunk)
+        record = likely_record(position, chunk)
         if record is not None:
             yield record
             position += 1
@@ -77,7 +81,8 @@ def _or_end(text: str, position: int) -> int:
     return position if position >= 0 else len(text)
 
 
-def _record(position: int, chunk: str) -> Record | None:
+def likely_record(position: int, chunk: str) -> Record | None:
+    """The message that a stretch of the file looks like, if its first line looks like a heading."""
     line, _, body = chunk.partition("\n")
     match = _LIKELY_HEADING.match(line)
     if match is None:

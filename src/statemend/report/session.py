@@ -11,6 +11,7 @@ import msgspec
 from statemend.errors import UsageError
 from statemend.evidence.coverage import assess_session
 from statemend.evidence.inventory import Inventory
+from statemend.evidence.salvage import Fidelity, salvage
 from statemend.report.build import ERAS, holdings
 from statemend.report.model import FamilyEdge, FamilyNode, Holding
 from statemend.report.text import iso, listed, words
@@ -48,9 +49,53 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
     detached: tuple[str, ...]
 
 
+class SalvageSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A file (or the store) that shows messages of a session that is gone: how many, how many of them another
+    shows too, and of how many it is the best source. One that shares none with any other may be of another
+    store."""
+
+    artifact: str
+    kind: str
+    records: int
+    shared: int
+    best: int
+
+
+class SalvageGap(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that were in the session and that nothing here holds: how that is known (``cut``,
+    ``compacted``, ``filtered``), what tells it, at least how many (``null``: not told), and between which
+    times."""
+
+    lack: str
+    artifact: str
+    count: int | None
+    first_at: str | None
+    last_at: str | None
+
+
+class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be restored of a session that is gone: its messages by how well they survive, and what is
+    surely lost. ``suspect`` look redacted, ``cut`` are incomplete; ``conflicts`` counts messages on which
+    sources disagree, ``lost`` those surely lost, at least."""
+
+    messages: int
+    exact: int
+    lossy: int
+    masked: int
+    suspect: int
+    cut: int
+    conflicts: int
+    lost: int
+    first_at: str | None
+    last_at: str | None
+    sources: tuple[SalvageSource, ...]
+    gaps: tuple[SalvageGap, ...]
+
+
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """One session. ``node`` has its row; ``present`` in it is false when only messages or files know the
-    session. ``unheld`` are the messages that no file here holds, by the row that a display shows."""
+    session; then ``salvage`` says what could be restored of it. ``unheld`` are the messages that no file here
+    holds, by the row that a display shows."""
 
     schema: Literal["statemend/session/v1"] = SCHEMA
     store: str
@@ -62,6 +107,7 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     lineage: Lineage
     artifacts: tuple[Holding, ...]
     unheld: tuple[int, ...]
+    salvage: Salvaged | None = None
 
 
 def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
@@ -91,10 +137,11 @@ def read(store: Store, inventory: Inventory, session_id: str) -> SessionReport:
     """Everything about one session. Raises ``StoreUnreadable``, ``Undetermined``."""
     rows = next(iter(census(store, session_id)), None)
     coverage = assess_session(store, inventory, session_id)
+    node = _node(session_id, session_record(store, session_id))
     return SessionReport(
         store=store.path,
         era=ERAS[store.schema.era.name],
-        node=_node(session_id, session_record(store, session_id)),
+        node=node,
         first_at=iso(rows.first_at) if rows else None,
         last_at=iso(rows.last_at) if rows else None,
         views=Views(
@@ -109,6 +156,44 @@ def read(store: Store, inventory: Inventory, session_id: str) -> SessionReport:
         lineage=_lineage(Graph.load(store), session_id, store.schema.era),
         artifacts=holdings(coverage),
         unheld=coverage.unheld,
+        salvage=None if node.present else _salvaged(store, inventory, session_id),
+    )
+
+
+def _salvaged(store: Store, inventory: Inventory, session_id: str) -> Salvaged:
+    found = salvage(store, inventory, session_id)
+    times = [each.at for each in found.messages if each.at is not None]
+    return Salvaged(
+        messages=len(found.messages),
+        exact=found.count(Fidelity.EXACT),
+        lossy=found.count(Fidelity.LOSSY),
+        masked=found.count(Fidelity.MASKED),
+        suspect=sum(each.suspect for each in found.messages),
+        cut=sum(each.cut for each in found.messages),
+        conflicts=len(found.conflicts),
+        lost=found.lost,
+        first_at=iso(min(times, default=None)),
+        last_at=iso(max(times, default=None)),
+        sources=tuple(
+            SalvageSource(
+                artifact=each.artifact,
+                kind=each.kind.value,
+                records=each.records,
+                shared=each.shared,
+                best=each.best,
+            )
+            for each in found.sources
+        ),
+        gaps=tuple(
+            SalvageGap(
+                lack=each.lack.value,
+                artifact=each.artifact,
+                count=each.count,
+                first_at=iso(each.first_at),
+                last_at=iso(each.last_at),
+            )
+            for each in found.gaps
+        ),
     )
 
 

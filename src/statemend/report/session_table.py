@@ -10,7 +10,7 @@ from rich.text import Text
 
 from statemend.report import text
 from statemend.report.model import FamilyEdge, Holding
-from statemend.report.session import SessionReport
+from statemend.report.session import Salvaged, SessionReport
 
 
 def renderable(report: SessionReport) -> RenderableType:
@@ -31,6 +31,43 @@ def _parts(report: SessionReport) -> Iterator[RenderableType]:
     yield Text()
     yield Text("Files that hold it", style="bold")
     yield from _files(report)
+    if report.salvage is not None:
+        yield Text()
+        yield Text("What could be restored", style="bold")
+        yield _pairs(_salvage(report.salvage))
+
+
+def _salvage(found: Salvaged) -> Iterator[tuple[str, str]]:
+    quality = (
+        (found.exact, "exact"),
+        (found.lossy, "without some fields"),
+        (found.masked, "masked"),
+        (found.suspect, "perhaps redacted"),
+        (found.cut, "cut off"),
+    )
+    told = ", ".join(f"{number:,} {word}" for number, word in quality if number)
+    yield "messages", f"{found.messages:,}: {told}" if told else "none"
+    if found.messages:
+        yield "from", f"{found.first_at or 'unknown'} to {found.last_at or 'unknown'}"
+    if found.conflicts:
+        yield "sources disagree", f"on {text.count(found.conflicts, 'message')}"
+    for source in found.sources:
+        alone = len(found.sources) > 1 and source.records and not source.shared
+        stranger = "; shares none with any other, so it may be of another store" if alone else ""
+        shows = f"shows {source.records:,}, best of {source.best:,}{stranger}"
+        yield source.kind, f"{text.clip(source.artifact, 200)}: {shows}"
+    for gap in found.gaps:
+        number = "an unknown number" if gap.count is None else f"at least {gap.count:,}"
+        yield "lost", f"{number}, {_LACKS[gap.lack]}: {gap.first_at or '?'} to {gap.last_at or '?'}"
+    if not found.gaps:
+        yield "lost", "nothing here tells of more"
+
+
+_LACKS = {
+    "cut": "behind the end of a file that is cut off",
+    "compacted": "that a summary stands for",
+    "filtered": "of all but the user",
+}
 
 
 def _facts(report: SessionReport) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,115 @@
+"""What two records of one message have in common, whatever formats they stand in.
+
+Formats drop different things: the white space at an end, the parts of a list, the ids of tool calls, the
+fraction of a second. ``phrases`` is what is left in all of them; ``agrees`` compares what both still have.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from statemend.evidence.carried import frozen
+from statemend.evidence.memory import spoken
+from statemend.evidence.zones import epoch_second
+from statemend.formats.artifact import IN_MEMORY, Kind, Record
+from statemend.formats.html import message_text
+from statemend.formats.prompts import prompt_text
+from statemend.store.content import parse_json
+
+#: Kinds whose records have every field as it was stored.
+WHOLE = frozenset({Kind.JSONL, Kind.STORE, Kind.DESKTOP_JSON})
+MARKDOWN = frozenset({Kind.MARKDOWN, Kind.QMD})
+#: Kinds that cut times to the second.
+SECONDS = frozenset({Kind.HTML, Kind.PROMPTS_JSONL, Kind.PROMPTS_MARKDOWN, Kind.SAVE_MARKDOWN})
+#: Kinds that drop the white space at the end of a text, or of the last one.
+_TRIMMED = MARKDOWN | {Kind.PROMPTS_MARKDOWN, Kind.SAVE_MARKDOWN}
+
+_FENCE = re.compile(r"```json\n(.*)\n```\Z", re.DOTALL)
+_IMAGE = "[Image Attachment]"
+_PART = re.compile(r'\{.*"type": .*\}\Z')
+_MICROSECOND = 1e-6
+
+
+def phrases(record: Record, kind: Kind) -> frozenset[Hashable]:
+    """Role, words and tool calls of a record as every format has them. A record of structured content has
+    several, for formats flatten it differently."""
+    calls = _calls(record.tool_calls)
+    content = structured(record.content) if kind in MARKDOWN else record.content
+    texts = {record.content} if isinstance(record.content, str) else set()
+    if not isinstance(content, str):
+        shown = message_text(content)
+        texts |= {str(shown) if shown else "", prompt_text(content)}
+    role = record.role.lower()
+    return frozenset((role, _words(spoken(role, text)), calls) for text in texts)
+
+
+def text_of(record: Record) -> str:
+    """All words of a record in one text, for telling a mask."""
+    content = record.content if isinstance(record.content, str) else str(message_text(record.content) or "")
+    calls = "\n".join(f"{name}\n{arguments}" for name, arguments in _spelled(record.tool_calls))
+    return f"{content.strip()}\n{calls}".strip()
+
+
+def agrees(one: Record, kind: Kind, other: Record, other_kind: Kind) -> bool:
+    """Whether nothing that both records have tells them apart. Their ``phrases`` meet, and their times are
+    known to agree, or one has none."""
+    if _differ(one.tool_call_id, other.tool_call_id) or _differ(one.tool_name, other.tool_name):
+        return False
+    mine = structured(one.content) if kind in MARKDOWN else one.content
+    its = structured(other.content) if other_kind in MARKDOWN else other.content
+    if not isinstance(mine, str) or not isinstance(its, str):
+        return True
+    if kind in IN_MEMORY or other_kind in IN_MEMORY or _shows_parts(mine) or _shows_parts(its):
+        return True
+    if kind in _TRIMMED or other_kind in _TRIMMED:
+        return mine.rstrip() == its.rstrip()
+    return mine == its
+
+
+def same_moment(one: float, kind: Kind, other: float, other_kind: Kind) -> bool:
+    """Whether two times are one as far as the coarser of two formats tells."""
+    if kind in SECONDS or other_kind in SECONDS:
+        return epoch_second(one) == epoch_second(other)
+    return one == other if {kind, other_kind} <= WHOLE else abs(one - other) < 2 * _MICROSECOND
+
+
+def structured(content: Any) -> Any:
+    """Content as it was before Markdown showed it as JSON; any other text is left as it is."""
+    fence = _FENCE.match(content) if isinstance(content, str) else None
+    value = None if fence is None else parse_json(fence[1], None)
+    return value if isinstance(value, list | dict) else content
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _shows_parts(text: str) -> bool:
+    """Whether lines of a text may stand for parts that are no text."""
+    return _IMAGE in text or '"type": ' in text
+
+
+def _words(text: str) -> str:
+    """A text without what stands for parts that are no text."""
+    if _shows_parts(text):
+        lines = text.split("\n")
+        text = "\n".join(line for line in lines if line != _IMAGE and not _PART.match(line))
+    return text.strip()
+
+
+def _calls(calls: Any) -> Hashable:
+    return tuple((name, frozen(parse_json(arguments, arguments))) for name, arguments in _spelled(calls))
+
+
+def _spelled(calls: Any) -> Iterable[tuple[str, str]]:
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        function = function if isinstance(function, dict) else {}
+        arguments = function.get("arguments", "{}")
+        yield (
+            str(function.get("name", "unknown")),
+            arguments if isinstance(arguments, str) else json.dumps(arguments),
+        )
