@@ -19,7 +19,7 @@ from statemend.audit.facts import is_time
 from statemend.audit.handoff import stem
 from statemend.evidence.coverage import Remains, SessionCoverage
 from statemend.formats import files, lenientjson, markdown
-from statemend.formats.artifact import Artifact, Kind, Record, Section
+from statemend.formats.artifact import IN_MEMORY, Artifact, Kind, Record, Section
 from statemend.formats.clock import epoch_if_utc, epoch_of_iso, finite
 from statemend.store.content import plain_text
 
@@ -40,6 +40,8 @@ _ONLY_IN_PLACE = frozenset({"cli", "tui", "desktop", "subagent", "cron"})
 
 #: Only these formats show where one segment of a lineage ends and the next begins.
 _SEGMENTED = (Kind.MARKDOWN, Kind.QMD)
+
+_NO_WITNESS = frozenset({Kind.REQUEST_DUMP, Kind.PENDING, Kind.RESCUE_JSONL})
 
 COMPRESSION_ENDS = "SELECT ended_at FROM sessions WHERE end_reason = 'compression'"
 
@@ -69,15 +71,21 @@ class Witness(msgspec.Struct, frozen=True):
         """Whether the artifact shows archived messages: rows marked so, more messages than were live, or more
         before the summary than compaction keeps."""
         remains = self.remains
-        if remains.filtered or remains.damage is not None:
+        if remains.filtered or remains.damage is not None or remains.kind in IN_MEMORY:
             return False
         return _shows_archive(remains) or (remains.first_summary or 0) > KEPT_HEAD
 
     @property
     def live_only(self) -> bool:
-        """Whether the artifact shows only the live rows of a session that begins with a summary."""
+        """Whether the artifact shows only the live rows of a session that begins with a summary. What was
+        written from memory tells nothing of rows."""
         remains = self.remains
-        if remains.first_summary is None or not self.archives or _shows_archive(remains):
+        if (
+            remains.kind in IN_MEMORY
+            or remains.first_summary is None
+            or not self.archives
+            or _shows_archive(remains)
+        ):
             return False
         return remains.first_summary <= (0 if remains.filtered else KEPT_HEAD)
 
@@ -110,8 +118,10 @@ def witnesses(context: Context, session: SessionCoverage) -> Iterator[Witness]:
 
 def is_from_before(witness: Witness) -> bool:
     """Whether an artifact shows the session as it was before any compaction. One of the user's prompts cannot
-    tell: a summary may stand in the assistant's name."""
-    return witness.remains.first_summary is None and not witness.remains.filtered
+    tell: a summary may stand in the assistant's name. Neither can a request that may be masked, nor what was
+    pending."""
+    remains = witness.remains
+    return remains.first_summary is None and not remains.filtered and remains.kind not in _NO_WITNESS
 
 
 def joins(before: Witness, after: Witness) -> bool:
@@ -172,7 +182,7 @@ def _witness(artifact: Artifact, section: Section, session_id: str, remains: Rem
     archives = True
     seam: list[Record] = []
     for record in _records(artifact, section, session_id):
-        if artifact.kind is Kind.JSONL and record.row is not None:
+        if artifact.kind in (Kind.JSONL, Kind.DESKTOP_JSON) and record.row is not None:
             archives &= "compacted" in record.row
         at = record.timestamp if record.clock is None else epoch_if_utc(record.clock)
         if record.position == remains.first_summary:

@@ -14,14 +14,17 @@ import msgspec
 
 from statemend import formats
 from statemend.evidence import lenses, memory, zones
+from statemend.evidence.attribution import attribute
 from statemend.evidence.causes import Cause, Compactions, Missing, Scope, missing_messages, scope_of
 from statemend.evidence.drops import dropped_fields
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.match_markdown import match_markdown
 from statemend.evidence.match_save import match_save
+from statemend.evidence.match_store import OtherStores
 from statemend.evidence.matching import add_known, match
+from statemend.evidence.other_stores import is_passing
 from statemend.evidence.prompt_blocks import prompt_records
-from statemend.evidence.remains import Remains, remains_of
+from statemend.evidence.remains import Remains, remains_in_store, remains_of
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
 from statemend.formats import desktop_json, html, jsonl, prompts, save_markdown
 from statemend.formats.artifact import FILTERED, IN_MEMORY, Artifact, Kind, Record, Section
@@ -80,7 +83,11 @@ class SessionCoverage(msgspec.Struct, frozen=True):
     then says what the artifacts tell of it. ``display`` counts logical messages, ``archived`` those of
     them that only archived rows hold. ``unheld`` are the messages (by the row a display shows) whose text
     no artifact holds, not even masked; bookkeeping rows that a format lawfully leaves out are not among
-    them."""
+    them.
+
+    ``copies`` are other stores that have rows of the session, compared where the audited one lacks some or
+    no artifact holds all that was archived; ``elsewhere`` is what they still have of one that is gone. A
+    store that Hermes deletes in its turn preserves nothing: what only such a store has is ``unheld``."""
 
     session_id: str
     present: bool
@@ -89,35 +96,74 @@ class SessionCoverage(msgspec.Struct, frozen=True):
     artifacts: tuple[ArtifactCoverage, ...]
     unheld: tuple[int, ...]
     remains: tuple[Remains, ...] = ()
+    copies: tuple[ArtifactCoverage, ...] = ()
+    elsewhere: tuple[Remains, ...] = ()
 
 
 def assess(store: Store, inventory: Inventory, progress: Progress | None = None) -> Iterator[SessionCoverage]:
-    """The coverage of every session that an artifact names, ordered by session id.
+    """The coverage of every session that an artifact names, or of which another store has rows that this one
+    lacks, ordered by session id.
 
     Raises ``StoreUnreadable`` when the store, ``Undetermined`` when an artifact cannot be read.
     """
-    by_session = inventory.by_session()
-    assessor = _Assessor(store)
-    for number, session_id in enumerate(sorted(by_session), start=1):
-        if progress is not None:
-            progress(f"comparing session {number} of {len(by_session)} with its exports")
-        yield assessor.session(session_id, by_session[session_id])
+    by_session, others = _named(store, inventory), inventory.stores_by_session()
+    named = sorted(by_session.keys() | others.keys())
+    with _Assessor(store, inventory) as assessor:
+        for number, session_id in enumerate(named, start=1):
+            if progress is not None:
+                progress(f"comparing session {number} of {len(named)} with its exports")
+            yield assessor.session(session_id, by_session.get(session_id, ()), others.get(session_id, ()))
 
 
 def assess_session(store: Store, inventory: Inventory, session_id: str) -> SessionCoverage:
     """The coverage of one session; without artifacts when none names it."""
-    return _Assessor(store).session(session_id, inventory.by_session().get(session_id, []))
+    by_session, others = _named(store, inventory), inventory.stores_by_session()
+    with _Assessor(store, inventory) as assessor:
+        return assessor.session(session_id, by_session.get(session_id, ()), others.get(session_id, ()))
+
+
+def assess_unnamed(
+    store: Store, inventory: Inventory, session_ids: Iterable[str]
+) -> Iterator[SessionCoverage]:
+    """The coverage of sessions that no artifact names: other stores may have them all the same."""
+    with _Assessor(store, inventory) as assessor:
+        for session_id in session_ids:
+            yield assessor.session(session_id, (), ())
+
+
+def _named(store: Store, inventory: Inventory) -> dict[str, list[tuple[Artifact, Section]]]:
+    """The sections of each session: those that name it, and those that name none and were found to be its."""
+    found = inventory.by_session()
+    for each in attribute(store, inventory):
+        if each.session_id is not None:
+            found.setdefault(each.session_id, []).append((each.artifact, each.section))
+    return found
 
 
 class _Assessor:
     """Compares sessions with artifacts; remembers of each page the zone that its clock ran in."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, inventory: Inventory) -> None:
         self._store = store
         self._started: dict[str, Any] = dict(store.rows("SELECT id, started_at FROM sessions"))
         self._zones: dict[str, zones.Zone] = {}
+        self._root = Path(inventory.home.root)
+        # What lasts comes first: where it has everything, nothing else need be opened.
+        lasting = sorted(inventory.stores, key=lambda other: is_passing(self._root, other.path))
+        self._others = OtherStores(lasting, deep=inventory.deep)
 
-    def session(self, session_id: str, artifacts: Sequence[tuple[Artifact, Section]]) -> SessionCoverage:
+    def __enter__(self) -> _Assessor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._others.close()
+
+    def session(
+        self,
+        session_id: str,
+        artifacts: Sequence[tuple[Artifact, Section]],
+        others: Sequence[tuple[Artifact, Section]],
+    ) -> SessionCoverage:
         rows = SessionRows.load(self._store, session_id)
         present = bool(rows.rows) or session_id in self._started
         covered: list[ArtifactCoverage] = []
@@ -127,6 +173,13 @@ class _Assessor:
             coverage, places = _summarise(rows, tally, artifact, section)
             covered.append(coverage)
             held.update(places)
+        copies: list[ArtifactCoverage] = []
+        wanted = [place for place, each in enumerate(rows.logical) if each.archived and place not in held]
+        for artifact, section, tally in self._others.compare(rows, others, wanted) if present else ():
+            coverage, places = _summarise(rows, tally, artifact, section)
+            copies.append(coverage)
+            if not is_passing(self._root, artifact.path):
+                held.update(places)
         return SessionCoverage(
             session_id=session_id,
             present=present,
@@ -135,6 +188,8 @@ class _Assessor:
             artifacts=tuple(covered),
             unheld=tuple(each.shown for place, each in enumerate(rows.logical) if place not in held),
             remains=() if present else tuple(remains_of(*each, session_id) for each in artifacts),
+            copies=tuple(copies),
+            elsewhere=() if present else tuple(remains_in_store(*each) for each in others),
         )
 
     def _tally(self, rows: SessionRows, artifact: Artifact, section: Section) -> Tally:

@@ -9,6 +9,7 @@ from statemend.audit.finding import Finding
 from statemend.errors import Undetermined
 from statemend.evidence.inventory import Inventory
 from statemend.formats import logs
+from statemend.formats.artifact import AUTOMATIC
 from statemend.report.model import Event
 from statemend.report.text import iso, seconds
 from statemend.store.history import Census
@@ -44,8 +45,11 @@ def _order(event: Event) -> tuple[float, str, str, str]:
 
 
 def _exports(inventory: Inventory) -> Iterator[Event]:
-    """One event for each time at which a file says sessions were exported; else the file's own time."""
+    """One event for each time at which a file says sessions were exported; else the file's own time. What a
+    running agent writes for itself is no export."""
     for artifact in inventory.artifacts:
+        if artifact.kind in AUTOMATIC:
+            continue
         by_time: dict[float | None, list[str]] = {}
         for section in artifact.sections:
             by_time.setdefault(section.exported_at, []).append(section.session_id)
@@ -53,7 +57,7 @@ def _exports(inventory: Inventory) -> Iterator[Event]:
             yield Event(
                 kind="exported",
                 at=iso(artifact.modified_at if exported_at is None else exported_at),
-                session=sessions[0] if len(sessions) == 1 else None,
+                session=(sessions[0] or None) if len(sessions) == 1 else None,
                 count=len(sessions),
                 source=artifact.path,
                 detail=f"as {artifact.kind.value}"

@@ -10,11 +10,13 @@ the text.
 
 How we know
 A Markdown or QMD export carries the sha256 of its own text, its manifest.jsonl the sha256 of the whole
-file; the last line for a file name is the valid one, and a line counts for the file of that name beside the
-manifest. The checksum of the text is computed without the three quirks of Hermes' own check (carriage
-returns, a message that quotes a checksum line, a message that quotes the placeholder), which rejects intact
-files. A JSONL line must be complete JSON, an HTML page must end. A file that lists another time of export
-than the manifest is another export, not an altered one: undecidable.
+file; the last line for a file name is the valid one, and a line counts for the file of that name beside
+the manifest. The checksum of the text is computed without the three quirks of Hermes' own check (carriage
+returns, a message that quotes a checksum line, a message that quotes the placeholder), which rejects
+intact files. A JSONL line and the object of a saved session must be complete JSON, an HTML page must end.
+What a running agent writes for itself (snapshots, transcripts, dumps of requests) is no export and not
+judged here. A file that lists another time of export than the manifest is another export, not an altered
+one: undecidable.
 
 What to do
 Export the session again while the store still has it. If the store has lost it, keep the file as it is and
@@ -38,12 +40,12 @@ from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import Family, Level, Rule
 from statemend.formats import files, manifest
-from statemend.formats.artifact import Artifact, Kind
+from statemend.formats.artifact import AUTOMATIC, Artifact, Kind
 from statemend.formats.manifest import ManifestLine
 
 #: The manifest's line is written this long (seconds) after the time in the file, at most.
 _SAME_EXPORT = 60.0
-_LINES = frozenset({Kind.JSONL, Kind.PROMPTS_JSONL, Kind.MANIFEST})
+_LINES = frozenset({Kind.JSONL, Kind.PROMPTS_JSONL, Kind.MANIFEST, Kind.TRACE})
 _UNSETTLED = re.compile(r"changed while it was read|too long to be read")
 
 
@@ -67,6 +69,8 @@ def check(context: Context) -> Iterator[Finding]:
     listed = manifest_lines(context)
     for artifact in (*context.inventory.artifacts, *context.inventory.manifests):
         line, source = listed.get(os.path.realpath(artifact.path), (None, None))
+        if artifact.kind in AUTOMATIC:
+            continue
         if artifact.kind is Kind.EMPTY:
             if line is None and not artifact.path.endswith(".jsonl"):
                 continue
@@ -102,7 +106,7 @@ def _finding(
     context: Context, artifact: Artifact, fault: str, line: ManifestLine | None, source: str | None
 ) -> Finding:
     verdict, severity = _verdict(artifact, fault, line)
-    sessions = list(dict.fromkeys(section.session_id for section in artifact.sections))
+    sessions = list(dict.fromkeys(each.session_id for each in artifact.sections if each.session_id))
     return RULE.finding(
         context,
         session=sessions[0] if len(sessions) == 1 else None,

@@ -1,0 +1,118 @@
+"""Whose a transcript is that names no session: told by its texts, or left open.
+
+A session fits when it has every text of the transcript that a user or an assistant said, in that order, or
+when the transcript has every one of the session's. One that fits alone is the one. Where several fit, as a
+branch and what it was branched from do, or where so little was said that it could be anybody's, they are
+named and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from statemend import formats
+from statemend.evidence.inventory import Inventory
+from statemend.evidence.memory import spoken
+from statemend.formats.artifact import Artifact, Record, Section
+from statemend.store.connection import Store
+from statemend.store.content import decode_content
+from statemend.store.history import View, messages
+
+#: So many texts must agree.
+_ENOUGH = 2
+#: So many of a transcript's texts of the user are looked for in the store.
+_PROBES = 3
+#: Of more sessions that hold one of these texts, none is compared.
+_MOST = 50
+_SPOKEN = frozenset({"user", "assistant"})
+
+USER_TEXTS = "SELECT session_id, content FROM messages WHERE role = 'user' AND typeof(session_id) = 'text'"
+
+
+class Attribution(msgspec.Struct, frozen=True):
+    """One section that names no session. ``session_id`` is the session that it was found to be of, or
+    ``None``; ``candidates`` are those that fit, in order, when it is not one; ``reason`` says why."""
+
+    artifact: Artifact
+    section: Section
+    session_id: str | None
+    candidates: tuple[str, ...]
+    reason: str
+
+
+def attribute(store: Store, inventory: Inventory) -> tuple[Attribution, ...]:
+    """Every section without a session, and whose it is. Read are the user's texts in the store, once, and the
+    sessions that may fit.
+
+    Raises ``StoreUnreadable`` when the store, ``Undetermined`` when an artifact cannot be read."""
+    nameless = [each for each in inventory.sections() if not each[1].session_id]
+    if not nameless:
+        return ()
+    probes: dict[bytes, set[int]] = {}
+    for number, (artifact, section) in enumerate(nameless):
+        for text in _probes(artifact, section):
+            probes.setdefault(_digest(text), set()).add(number)
+    holders: list[set[str]] = [set() for _ in nameless]
+    for session_id, content in store.rows(USER_TEXTS) if probes else ():
+        for number in probes.get(_digest(spoken("user", decode_content(content))), ()):
+            holders[number].add(session_id)
+    return tuple(_settled(store, *nameless[number], sorted(found)) for number, found in enumerate(holders))
+
+
+def _probes(artifact: Artifact, section: Section) -> tuple[str, ...]:
+    """The first, the last and the longest text of the user."""
+    said = [text for role, text in _texts(_records(artifact, section)) if role == "user"]
+    return tuple(dict.fromkeys((said[0], said[-1], max(said, key=len)))) if said else ()
+
+
+def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequence[str]) -> Attribution:
+    def result(session_id: str | None, candidates: Sequence[str], reason: str) -> Attribution:
+        return Attribution(artifact, section, session_id, tuple(candidates), reason)
+
+    if not holders:
+        return result(None, (), "no session of the store has its texts")
+    if len(holders) > _MOST:
+        return result(None, (), f"{len(holders):,} sessions have one of its texts, too many to be compared")
+    shown = list(_texts(_records(artifact, section)))
+    if len(shown) < _ENOUGH:
+        return result(None, holders, "it says too little to tell whose it is")
+    fitting = [each for each in holders if _fits(shown, list(_stored(store, each)))]
+    if len(fitting) == 1:
+        return result(fitting[0], (), f"its {len(shown):,} texts are this session's, and no other has them")
+    if fitting:
+        return result(None, fitting, "several sessions have its texts")
+    return result(None, (), "no session has its texts in their order")
+
+
+def _fits(shown: Sequence[tuple[str, str]], stored: Sequence[tuple[str, str]]) -> bool:
+    return _within(shown, stored) or (len(stored) >= _ENOUGH and _within(stored, shown))
+
+
+def _within(some: Iterable[object], whole: Iterable[object]) -> bool:
+    """Whether ``some`` stand in ``whole``, in their order."""
+    rest = iter(whole)
+    return all(each in rest for each in some)
+
+
+def _stored(store: Store, session_id: str) -> Iterator[tuple[str, str]]:
+    for row in messages(store, session_id, View.RAW):
+        if row.role in _SPOKEN and (text := spoken(row.role, row.content)):
+            yield row.role, text
+
+
+def _texts(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
+    for record in records:
+        if record.role in _SPOKEN and (text := spoken(record.role, record.content)):
+            yield record.role, text
+
+
+def _records(artifact: Artifact, section: Section) -> Iterator[Record]:
+    return formats.records(Path(artifact.path), artifact, section)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
