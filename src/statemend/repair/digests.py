@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Set
+from functools import lru_cache
 
 import apsw
 
@@ -44,18 +45,24 @@ def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, S
     """
     columns = table_columns(store, table)
     codec = codec_of(store)
-    cells = ", ".join(
-        f"typeof({name}), iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"
-        for name in map(quoted, columns)
-    )
-    condition = " AND ".join(f"{quoted(name)} IS ?" for name in key)
-    row = store.one(f"SELECT {cells} FROM main.{quoted(table)} WHERE {condition}", tuple(key.values()))
+    row = store.one(_selecting(table, columns, tuple(key)), tuple(key.values()))
     if row is None:
         return None
     return {
         name: value.decode(codec, "surrogateescape") if kind == "text" else value
         for name, kind, value in zip(columns, row[::2], row[1::2], strict=True)
     }
+
+
+@lru_cache(maxsize=256)
+def _selecting(table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
+    """Reads one row, each text as its bytes beside its type."""
+    cells = ", ".join(
+        f"typeof({name}), iif(typeof({name}) = 'text', CAST({name} AS BLOB), {name})"
+        for name in map(quoted, columns)
+    )
+    condition = " AND ".join(f"{quoted(name)} IS ?" for name in key)
+    return f"SELECT {cells} FROM main.{quoted(table)} WHERE {condition}"
 
 
 def digest_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> str | None:
@@ -66,8 +73,8 @@ def digest_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> str | No
 
 def primary_key(store: Store, table: str) -> tuple[str, ...]:
     """The columns of a table's primary key, in its order."""
-    rows = store.rows("SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk", (table,))
-    return tuple(name for (name,) in rows)
+    named = "SELECT name FROM pragma_table_info(?, 'main') WHERE pk > 0 ORDER BY pk"
+    return store.fact(("key", table), lambda: tuple(name for (name,) in store.rows(named, (table,))))
 
 
 def sequence(store: Store) -> dict[str, int]:

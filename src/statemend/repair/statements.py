@@ -4,8 +4,9 @@ names in its condition what the row was before."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,10 @@ from statemend.repair.plan import Kind, Operation, Step, work_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+#: The columns of one part of a statement, each with whether its value is text that must be cast.
+Shape = tuple[tuple[str, bool], ...]
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -26,8 +31,26 @@ class Statement(msgspec.Struct, frozen=True):
 def build(operation: Operation) -> Statement:
     """The statement of one operation, with ``?`` for every value. Raises ``ValueError`` for an operation that
     names no row or sets nothing."""
-    expression, values = _expression(operation)
-    return Statement(sql=expression.sql(dialect="sqlite"), bindings=tuple(map(_bound, values)))
+    parts = _parts(operation)
+    shape = tuple(tuple((name, _needs_cast(value)) for name, value in part.items()) for part in parts)
+    values = (value for part in parts for value in part.values())
+    return Statement(
+        sql=_with_placeholders(operation.kind, operation.table, *shape), bindings=tuple(map(_bound, values))
+    )
+
+
+@lru_cache(maxsize=256)
+def _with_placeholders(kind: Kind, table: str, settings: Shape, conditions: Shape) -> str:
+    """The text of every statement of this shape: thousands of operations have the same."""
+    from sqlglot import exp
+
+    def cells(shape: Shape) -> dict[str, exp.Expr]:
+        return {
+            name: exp.cast(exp.Placeholder(), "TEXT", dialect="sqlite") if cast else exp.Placeholder()
+            for name, cast in shape
+        }
+
+    return _expression(kind, table, cells(settings), cells(conditions)).sql(dialect="sqlite")
 
 
 def rebuilding(index: str) -> str:
@@ -41,8 +64,10 @@ def rebuilding(index: str) -> str:
 
 def printable(operation: Operation) -> str:
     """The statement with its values written out, as SQLite reads it, for a person to review."""
-    expression, _ = _expression(operation, literal=True)
-    return expression.sql(dialect="sqlite") + ";"
+    settings, conditions = (
+        {name: _literal(value) for name, value in part.items()} for part in _parts(operation)
+    )
+    return _expression(operation.kind, operation.table, settings, conditions).sql(dialect="sqlite") + ";"
 
 
 def script(steps: Sequence[Step]) -> str:
@@ -65,46 +90,35 @@ def _heading(step: Step) -> str:
     return f"-- {_one_line(step.finding)}: {_one_line(step.title)} ({step.step_class.value})"
 
 
-def _expression(operation: Operation, *, literal: bool = False) -> tuple[exp.Expr, list[SqlValue]]:
-    from sqlglot import exp
-
-    values: list[SqlValue] = []
-
-    def cell(value: SqlValue) -> exp.Expr:
-        if literal:
-            return _literal(value)
-        values.append(value)
-        if isinstance(value, str) and _needs_cast(value):
-            return exp.cast(exp.Placeholder(), "TEXT", dialect="sqlite")
-        return exp.Placeholder()
-
-    table = exp.Table(this=_name(operation.table), db=_name("main"))
+def _parts(operation: Operation) -> tuple[dict[str, SqlValue], dict[str, SqlValue]]:
+    """What an operation sets, and what must hold of the row that it changes or removes."""
     after = {name: decode(value) for name, value in operation.after.items()}
     key = {name: decode(value) for name, value in operation.key.items()}
-    before = {name: decode(value) for name, value in operation.before.items()}
     if not key:
         raise ValueError(f"an operation on {operation.table} names no row")
     if operation.kind is Kind.INSERT:
-        row = {**key, **after}
-        columns = exp.Schema(this=table, expressions=[_name(name) for name in row])
-        return exp.Insert(this=columns, expression=_row([cell(value) for value in row.values()])), values
-    if operation.kind is Kind.UPDATE:
-        if not after:
-            raise ValueError(f"an update of {operation.table} sets nothing")
-        settings = [exp.EQ(this=_column(name), expression=cell(value)) for name, value in after.items()]
-        where = _condition({**before, **key}, cell)
-        return exp.Update(this=table, expressions=settings, where=exp.Where(this=where)), values
-    where = _condition({**before, **key}, cell)
-    return exp.Delete(this=table, where=exp.Where(this=where)), values
+        return {**key, **after}, {}
+    before = {name: decode(value) for name, value in operation.before.items()}
+    if operation.kind is Kind.UPDATE and not after:
+        raise ValueError(f"an update of {operation.table} sets nothing")
+    return after if operation.kind is Kind.UPDATE else {}, {**before, **key}
 
 
-def _condition(columns: dict[str, SqlValue], cell: Any) -> exp.Expr:
+def _expression(
+    kind: Kind, table: str, settings: dict[str, exp.Expr], conditions: dict[str, exp.Expr]
+) -> exp.Expr:
     from sqlglot import exp
 
-    return exp.and_(
-        *(exp.Is(this=_column(name), expression=cell(value)) for name, value in columns.items()),
-        wrap=False,
-    )
+    target = exp.Table(this=_name(table), db=_name("main"))
+    if kind is Kind.INSERT:
+        columns = exp.Schema(this=target, expressions=[_name(name) for name in settings])
+        return exp.Insert(this=columns, expression=_row(list(settings.values())))
+    clauses = (exp.Is(this=_column(name), expression=cell) for name, cell in conditions.items())
+    where = exp.Where(this=exp.and_(*clauses, wrap=False))
+    if kind is Kind.UPDATE:
+        assignments = [exp.EQ(this=_column(name), expression=cell) for name, cell in settings.items()]
+        return exp.Update(this=target, expressions=assignments, where=where)
+    return exp.Delete(this=target, where=where)
 
 
 def _row(cells: list[exp.Expr]) -> exp.Values:
@@ -143,7 +157,10 @@ def _literal(value: SqlValue) -> exp.Expr:
     return exp.Var(this=repr(value))  # as it is: another spelling may be another type
 
 
-def _needs_cast(value: str) -> bool:
+def _needs_cast(value: SqlValue) -> bool:
+    """Whether it is text that SQLite would not take as such."""
+    if not isinstance(value, str):
+        return False
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

@@ -7,11 +7,11 @@ store that a live process holds is refused, or copied through SQLite's backup AP
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -25,6 +25,7 @@ from statemend.store.question import Relation, Shape, asking
 from statemend.store.schema import NO_TABLES, Schema, install_views, read_schema, text_codec
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 Bindings = Sequence[Any] | Mapping[str, Any]
 
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -75,6 +76,7 @@ class Store:
         self.sqlite_version = apsw.sqlite_lib_version()
         self._connection = connection
         self._taken = taken
+        self._facts: dict[Hashable, Any] = {}
 
     def rows(self, sql: str, bindings: Bindings = (), *, exact: bool = False) -> Generator[Row, None, None]:
         """The rows of a query, as they are read. Blobs come as bytes.
@@ -124,6 +126,13 @@ class Store:
                 yield shape
         except apsw.Error as error:
             raise _unreadable(self.path, error) from error
+
+    def fact(self, name: Hashable, compute: Callable[[], T]) -> T:
+        """What ``compute`` says of the store's layout, which stays while it is open, asked for once."""
+        if name not in self._facts:
+            self._facts[name] = compute()
+        found: T = self._facts[name]
+        return found
 
     def unchanged(self) -> bool:
         """Whether the original is still as it was before opening. If not, nothing read can be trusted."""

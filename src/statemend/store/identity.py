@@ -116,7 +116,8 @@ def store_digest(store: Store) -> str:
 
 def codec_of(store: Store) -> str:
     """The name of the store's text encoding for Python."""
-    return _CODECS.get(str(store.value("PRAGMA main.encoding")), "utf-8")
+    named = store.fact("encoding", lambda: str(store.value("PRAGMA main.encoding")))
+    return _CODECS.get(named, "utf-8")
 
 
 def _sums(store: Store, table: str, columns: list[str]) -> dict[str, int]:

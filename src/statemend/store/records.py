@@ -83,7 +83,8 @@ def table_columns(store: Store, table: str) -> tuple[str, ...]:
     """The stored columns of a table in its own order; none where the store lacks the table."""
     if not store.schema.has(table):
         return ()
-    return tuple(name for (name,) in store.rows("SELECT name FROM pragma_table_info(?, 'main')", (table,)))
+    named = "SELECT name FROM pragma_table_info(?, 'main')"
+    return store.fact(("columns", table), lambda: tuple(name for (name,) in store.rows(named, (table,))))
 
 
 def _message_record(record: dict[str, Any], era: Era) -> dict[str, Any]:
