@@ -26,7 +26,7 @@ EXPECTED = [
     ("md-logical/*.md", Kind.MARKDOWN),
     ("qmd/*.qmd", Kind.QMD),
     ("state.db", Kind.STORE),
-    ("delete-after-verified/t.jsonl", Kind.UNCLASSIFIED),
+    ("delete-after-verified/t.jsonl", Kind.TRACE),
 ]
 
 
