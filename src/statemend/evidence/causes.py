@@ -127,6 +127,8 @@ def scope_of(
         return Scope.UNKNOWN, "it names this session, and has no segment of it"
     held = compactions.archived_held()
     lost = sum(each.cause is Cause.ARCHIVED for each in missing)
+    if kind is Kind.STORE:
+        return Scope.ALL, "it is another store, and has whatever rows it had"
     if kind in FILTERED:
         return Scope.PROMPTS, _prompts_reason(held, lost)
     if kind in IN_MEMORY - {Kind.TRACE}:

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from statemend.errors import StatemendError
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
@@ -62,12 +61,8 @@ class OtherStores:
         self._deep = deep
         self._open: OrderedDict[str, tuple[ExitStack, Store]] = OrderedDict()
 
-    def __enter__(self) -> OtherStores:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close what is open."""
         while self._open:
             self._open.popitem()[1][0].close()
 

@@ -67,6 +67,25 @@ def remains_of(artifact: Artifact, section: Section, session_id: str) -> Remains
     )
 
 
+def remains_in_store(artifact: Artifact, section: Section) -> Remains:
+    """What another store has of a session, as its section tells. No row is read for it, so ``first_summary``
+    is not known."""
+    return Remains(
+        artifact=artifact.path,
+        kind=artifact.kind,
+        records=section.held or 0,
+        declared=None,
+        source_count=section.source_count,
+        exported_at=None,
+        started_at=section.started_at,
+        first_message_at=section.first_at,
+        first_summary=None,
+        inactive=section.inactive or 0,
+        filtered=False,
+        damage=section.damage or artifact.damage,
+    )
+
+
 def _records(artifact: Artifact, section: Section, session_id: str) -> Iterator[Record]:
     path = Path(artifact.path)
     if artifact.kind in (Kind.MARKDOWN, Kind.QMD):

@@ -206,10 +206,10 @@ def _session(
 
 def holdings(covered: SessionCoverage) -> tuple[Holding, ...]:
     """How each file holds one session, ordered by path."""
-    held = [_holding(artifact) for artifact in covered.artifacts]
+    held = [_holding(artifact) for artifact in (*covered.artifacts, *covered.copies)]
     gone = [
         Holding(artifact=remains.artifact, kind=remains.kind.value, scope="unknown", extra=remains.records)
-        for remains in covered.remains
+        for remains in (*covered.remains, *covered.elsewhere)
     ]
     return tuple(sorted((*held, *gone), key=lambda holding: holding.artifact))
 

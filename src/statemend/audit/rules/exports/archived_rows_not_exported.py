@@ -15,14 +15,15 @@ The export is compared with the store, message by message and by content. A mess
 this reason when only archived rows hold it, the export was made after the compaction that archived it (it
 shows that compaction's summary or a later message, or says a later time), and the export shows no other
 archived message. What any other artifact here holds, even with secrets masked, is not counted. An export of
-user prompts is asked for user messages only.
+user prompts is asked for user messages only. Another store that lies here is asked too; one that Hermes
+deletes in its turn (state-snapshots/, backups before an update) is named, and preserves nothing.
 
 What to do
 Export the session again with 0.22 or newer, and keep that file instead. Do not delete the session before.
 
 When it is a false alarm
-When the missing turns are kept in a form that is not read here: a backup of the store, a transcript of the
-desktop program, another machine.
+When the missing turns are kept in a form or a place that is not read here: another machine, a backup that is
+looked at with --deep only.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from statemend.audit.context import Context
+from statemend.audit.elsewhere import stores_with
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import ArtifactCoverage, Cause, SessionCoverage
@@ -76,6 +78,7 @@ def _finding(
             ("view it was made from", artifact.scope.value),
             ("how the view is known", artifact.reason),
             ("artifacts of this session", len(session.artifacts)),
+            *stores_with(context, session, lost),
         ),
         remedy="Export the session again with its archived history, and delete nothing before.",
         command=context.command("export", context.store_label, session.session_id, output="exports"),

@@ -13,7 +13,8 @@ How we know
 config.yaml of the home says `auto_prune: true`; or it does not say false and the store records that pruning
 ran (state_meta.last_auto_prune). The default of 0.22.2 alone, without any trace that it ran, is no finding.
 The session has ended and is not pinned, and some of its messages are held by archived rows only and by no
-artifact.
+artifact. Another store that lies here is asked too; one that Hermes deletes in its turn (state-snapshots/,
+backups before an update) is named, and preserves nothing.
 
 What to do
 Export the session with its archived history, pin it, or set `sessions.auto_prune: false`.
@@ -25,13 +26,15 @@ newer segment stays, so the date given may come later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from statemend.audit.context import Context
+from statemend.audit.elsewhere import stores_with
 from statemend.audit.facts import is_time, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_SESSIONS, Family, Level, Rule
+from statemend.evidence.coverage import SessionCoverage, assess_unnamed
 from statemend.store.history import RowState, display
 from statemend.store.schema import Era
 
@@ -91,25 +94,36 @@ def check(context: Context) -> Iterator[Finding]:
         return
     settings = context.inventory.settings
     days = DEFAULT_RETENTION_DAYS if settings.retention_days is None else settings.retention_days
-    unheld = {session.session_id: frozenset(session.unheld) for session in context.coverage}
-    for values in context.store.rows(COMPACTED):
-        row = Compacted(*values)
+    rows = [Compacted(*values) for values in context.store.rows(COMPACTED)]
+    covered = _covered(context, rows)
+    for row in rows:
+        session = covered.get(row.id)
         counted_from = age_from(row, context.store.schema.era)
         if counted_from is None:
             continue
         archived = tuple(
             logical.shown.id
             for logical in display(context.store, row.id)
-            if logical.state is RowState.ARCHIVED
-            and (row.id not in unheld or logical.shown.id in unheld[row.id])
+            if logical.state is RowState.ARCHIVED and (session is None or logical.shown.id in session.unheld)
         )
         if archived:
-            yield _finding(context, row, archived, evidence, days, counted_from + days * _DAY)
+            yield _finding(context, row, session, archived, evidence, days, counted_from + days * _DAY)
+
+
+def _covered(context: Context, rows: Iterable[Compacted]) -> dict[str, SessionCoverage]:
+    """What artifacts and other stores hold of the sessions, where there are any."""
+    covered = {session.session_id: session for session in context.coverage}
+    if context.inventory.stores:
+        unnamed = [row.id for row in rows if row.id not in covered]
+        found = assess_unnamed(context.store, context.inventory, unnamed)
+        covered |= {session.session_id: session for session in found}
+    return covered
 
 
 def _finding(
     context: Context,
     row: Compacted,
+    session: SessionCoverage | None,
     archived: tuple[int, ...],
     evidence: str,
     days: float,
@@ -134,6 +148,7 @@ def _finding(
             ("may be pruned from", moment(eligible_at)),
             ("days of retention", days),
             ("how pruning is known", evidence),
+            *stores_with(context, session, archived),
         ),
         remedy="Export the session with its archived history, pin it, or set sessions.auto_prune to false.",
         command=context.command("export", context.store_label, row.id, output="exports"),

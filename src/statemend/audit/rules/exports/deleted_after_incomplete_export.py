@@ -20,7 +20,8 @@ the desktop program, where nothing but an in-place compaction does that. The rul
 compression began the session, whose older turns are another session's: it names a parent, holds messages
 older than itself, or starts where another session was ended by compression. It is silent when any other
 artifact shows archived messages, or reaches from before the compaction to the first turns that this one
-shows. Otherwise it is undecidable.
+shows. Otherwise it is undecidable. Another store that still has the session is named: it can be restored from
+there as long as that lies here, and Hermes deletes its own snapshots in their turn.
 
 What to do
 Keep the export; it is the best there is. Look for a copy of the store from before the deletion:
@@ -48,6 +49,7 @@ from statemend.audit.deleted import (
     rotated,
     witnesses,
 )
+from statemend.audit.elsewhere import stores_with_session
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
@@ -92,6 +94,7 @@ def _finding(
     verdict, severity = _verdict(best, earlier)
     remains = best.remains
     sha256 = next(each.sha256 for each in context.inventory.artifacts if each.path == remains.artifact)
+    stores = stores_with_session(context, session)
     if verdict is Verdict.FAULT:
         summary = "Deleted, and the turns that its summary replaced are in no export."
     else:
@@ -117,8 +120,11 @@ def _finding(
             ("exports from before the compaction", len(earlier)),
             ("artifacts of this session", len(everything)),
             ("artifact files", listed(witness.remains.artifact for witness in everything)),
+            *stores,
         ),
-        remedy="Keep this export, and look for a copy of the store from before the deletion.",
+        remedy="Keep this export, and copy the named stores to another place before Hermes deletes them."
+        if stores
+        else "Keep this export, and look for a copy of the store from before the deletion.",
     )
 
 
