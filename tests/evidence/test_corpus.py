@@ -31,7 +31,9 @@ def coverages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sessions]:
         folder = tmp_path_factory.mktemp(version)
         shutil.copyfile(EXPORTS / version / "state.db", folder / "state.db")
         names = {sid: name for name, sid in json.loads((EXPORTS / version / "ids.json").read_text()).items()}
-        inventory = take(find_home(folder), [EXPORTS / version])
+        # The store of the samples lies among them, and holds everything.
+        exports = sorted(each for each in (EXPORTS / version).iterdir() if each.name != "state.db")
+        inventory = take(find_home(folder), exports)
         with open_for_audit(folder / "state.db") as store:
             found[version] = {names[each.session_id]: each for each in assess(store, inventory)}
     return found
