@@ -60,9 +60,10 @@ class Writer:
         self._thread.join(300)
 
     def begin(self, session: str) -> None:
-        """Four messages, the first two of them archived, written in the caller's thread."""
+        """Four messages, the first two of them archived, written in the caller's thread. They are no burst:
+        one that a summary follows at once looks like the end of a session that is gone."""
         for number in range(4):
-            self._append(session)
+            self._append(session, gap=5.0)
             if number == 1:
                 self._compact(session)
 
@@ -88,11 +89,11 @@ class Writer:
         self._number += 1
         return f"{what} {self._number}"
 
-    def _append(self, session: str) -> None:
+    def _append(self, session: str, gap: float = 1.0) -> None:
         told = self.told[session]
         role = "assistant" if len(told.live) % 2 else "user"
         text = self._text("message")
-        self.home.append(session, role, text, gap=1.0)
+        self.home.append(session, role, text, gap=gap)
         told.live.append(text)
         told.stored[text] += 1
 
