@@ -1,6 +1,6 @@
 """``sessions/request_dump_<id>_<time>.json``: a request to a model that failed, with all its messages.
 
-Texts are as they were sent: memory and notes may have been added to them, and 0.22 masks secrets.
+Texts are as they were sent: memory and notes may have been added to them, and 0.18 and newer mask secrets.
 """
 
 from __future__ import annotations

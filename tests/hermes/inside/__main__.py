@@ -88,6 +88,29 @@ class Inside:
     def op_constant(self, module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name)
 
+    def op_function(self, module: str, name: str, args: list[Any]) -> Any:
+        """A function of the release that stands by itself."""
+        return getattr(importlib.import_module(module), name)(*args)
+
+    def op_agent(self, chat: int, name: str, args: list[Any], options: dict[str, Any]) -> Any:
+        """A method of a chat's agent; newer releases keep some as functions of the agent."""
+        agent = self.chats[chat].agent
+        agent._session_json_enabled = True
+        method = getattr(agent, f"_{name}", None)
+        if method is None:
+            helpers = importlib.import_module("agent.agent_runtime_helpers")
+            return getattr(helpers, name)(agent, *args, **options)
+        return method(*args, **options)
+
+    def op_history(self, chat: int) -> list[dict[str, Any]]:
+        """What the agent of a chat holds in memory."""
+        return self.chats[chat].history
+
+    def op_transcript(self, session_id: str, messages: list[dict[str, Any]]) -> None:
+        """Messages of a chat as the gateway adds them to its transcript; its agent had stored them."""
+        for message in messages:
+            self.gateways["store"].append_to_transcript(session_id, message, skip_db=True)
+
     def op_verify_export(self, path: str, data: dict[str, Any]) -> Any:
         module = importlib.import_module("hermes_cli.session_export_md")
         return module.verify_export_file(Path(path), data)
