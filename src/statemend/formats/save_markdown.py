@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -154,8 +155,8 @@ def records(path: Path, section: Section) -> Iterator[Record]:
     """The messages as they look to a reader without the store: one that imitates the format is read as
     several."""
     text, level = text_of(path, section)
-    starts = list(likely_starts(text, level))
-    for position, (start, end) in enumerate(zip(starts, [*starts[1:], len(text)], strict=True)):
+    starts = likely_starts(text, level)
+    for position, (start, end) in enumerate(pairwise(chain(starts, [len(text)]))):
         line_end = _line_end(text, start)
         heading = _HEADING.match(text, start, line_end)
         body = text[line_end + 2 : end]
