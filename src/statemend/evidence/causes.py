@@ -102,6 +102,8 @@ def missing_messages(
             return Cause.OTHER_SEGMENT
         if kind in AUTOMATIC:
             return Cause.CONTEXT
+        if tally.foreign:
+            return Cause.UNKNOWN
         first = rows.by_id[logical.rows[0]]
         time, exported_at = finite(first.timestamp), compactions.exported_at
         if exported_at is not None and time is not None and time > exported_at:
@@ -129,6 +131,8 @@ def scope_of(
     lost = sum(each.cause is Cause.ARCHIVED for each in missing)
     if kind is Kind.STORE:
         return Scope.ALL, "it is another store, and has whatever rows it had"
+    if tally.foreign:
+        return Scope.PROMPTS if kind in FILTERED else Scope.UNKNOWN, _FOREIGN
     if kind in FILTERED:
         return Scope.PROMPTS, _prompts_reason(held, lost)
     if kind in IN_MEMORY - {Kind.TRACE}:
@@ -145,6 +149,9 @@ def scope_of(
     if any(logical.archived for logical in rows.logical):
         return Scope.UNKNOWN, "no message was archived yet when it was made, so all views were the same"
     return Scope.UNKNOWN, "no message of the session is archived, so all views are the same"
+
+
+_FOREIGN = "none of its messages is in the store: it is of another store, or all were lost"
 
 
 def _prompts_reason(held: int, lost: int) -> str:

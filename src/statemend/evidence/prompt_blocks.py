@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from statemend.formats.artifact import Record
 from statemend.formats.clock import epoch_of_iso
+from statemend.formats.files import BYTE_ORDER_MARK
 from statemend.formats.prompts_writer import SINGLE_TITLE
 
 _HEADINGS = {
@@ -21,7 +22,7 @@ _HEADINGS = {
 
 def prompt_records(section: bytes, texts: Mapping[int, str]) -> Iterator[Record]:
     """The prompts of one section. ``texts`` maps row ids to the text that the format shows for them."""
-    data = section
+    data = section.removeprefix(BYTE_ORDER_MARK)
     if data.partition(b"\n")[0].endswith(b"\r"):
         data = data.replace(b"\r\n", b"\n")
     level = b"##" if data.startswith(SINGLE_TITLE.encode()) else b"###"

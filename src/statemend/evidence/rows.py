@@ -88,6 +88,11 @@ class Tally:
         self._shown: set[int] = set()
         self._taken: dict[int, int] = {}
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the artifact shows messages, and none of them is one of the session's."""
+        return self.extra > 0 and not self.held and not self.changed
+
     def take(self, candidates: Sequence[int], fidelity: Fidelity, hint: int | None = None) -> bool:
         """Give one of ``candidates`` to the record at hand: the row ``hint`` if it is among them, else
         one whose message has not been seen yet, in the order of the rows. ``False`` when all are

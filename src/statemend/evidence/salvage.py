@@ -36,12 +36,13 @@ _MARK = re.compile(r"\*{3}|\[REDACTED|«redacted|\[redaction-|\b[\w-]{6}\.\.\.[\
 
 class Place(msgspec.Struct, frozen=True):
     """Where a record stands: the artifact, the section by its first byte, the record by its place in the
-    section (from 0); ``row_id`` where the format names the row."""
+    section (from 0); ``row_id`` where the format names the row; and how well it holds the message."""
 
     artifact: str
     kind: Kind
     offset: int
     position: int
+    fidelity: Fidelity
     row_id: int | None = None
 
 
@@ -139,7 +140,8 @@ def salvage(store: Store, inventory: Inventory, session_id: str) -> Salvage:
     and files give the same answer, in whatever order they were found. Raises ``StoreUnreadable``, and
     ``Undetermined`` when an artifact cannot be read.
     """
-    sources = sources_of(store, session_id, inventory.by_session().get(session_id, []))
+    named = inventory.by_session().get(session_id, []) + inventory.stores_by_session().get(session_id, [])
+    sources = sources_of(store, session_id, named)
     starts = {each.number: each.section.started_at for each in sources if each.section.started_at is not None}
     union = Union(starts)
     for source in sources:
@@ -233,7 +235,8 @@ def _saved(entry: Entry, ages: Mapping[int, tuple[int, float]]) -> Saved:
 
 def _place(seen: Sighting) -> Place:
     source, record = seen.source, seen.record
-    return Place(source.artifact, source.kind, source.section.offset, record.position, record.row_id)
+    where = source.artifact, source.kind, source.section.offset, record.position
+    return Place(*where, seen.fidelity, record.row_id)
 
 
 #: A message is what the most visible of its rows is.
@@ -250,7 +253,7 @@ def _state(entry: Entry, ages: Mapping[int, tuple[int, float]]) -> RowState | No
         return None
     newest = max(
         (source for source, _ in flagged),
-        key=lambda source: (source.kind is Kind.STORE, ages[source.number], -source.number),
+        key=lambda source: (ages[source.number], -source.number),
     )
     return min((state for source, state in flagged if source == newest), key=_VISIBILITY.index)
 

@@ -11,20 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from statemend import formats
 from statemend.evidence.match_markdown import pieces_of, renderings_of, walk_session
 from statemend.evidence.prompt_blocks import prompt_records
 from statemend.evidence.rows import Fidelity
 from statemend.evidence.wording import MARKDOWN, WHOLE
+from statemend.formats import stores
 from statemend.formats.artifact import FILTERED, Artifact, Kind, Record, Section
 from statemend.formats.files import chunk
-from statemend.formats.jsonl import record_of
 from statemend.formats.markdown import Document
 from statemend.formats.markdown_guess import likely_record, records_of
 from statemend.formats.markdown_walk import Hit, Renderings
 from statemend.formats.prompts import prompt_text
 from statemend.store.connection import Store
-from statemend.store.history import Message, RowState, View, records
+from statemend.store.history import Message, RowState
 from statemend.store.message import row_state
 
 
@@ -91,11 +93,10 @@ def shown_by(
     """The records of a source in its order. ``known`` are messages whose whole text is known, by number;
     ``prompts`` the texts of user messages by row id. Raises ``Undetermined``, ``StoreUnreadable``."""
     path = Path(source.artifact)
-    if source.kind is Kind.STORE and source.artifact == store.path:
-        for position, row in enumerate(records(store, session_id, View.RAW)):
-            content = row.get("content")
-            shown = {"blob": content.hex()} if isinstance(content, bytes) else content
-            yield Shown(record_of({**row, "role": str(row.get("role")), "content": shown}, position))
+    if source.kind is Kind.STORE:
+        own = source.artifact == store.path
+        rows = stores.records_of(store, session_id) if own else stores.records(path, source.section)
+        yield from (Shown(_as_exported(record)) for record in rows)
     elif source.kind in MARKDOWN:
         yield from _in_markdown(Document.load(path), session_id, known)
     elif source.kind is Kind.PROMPTS_MARKDOWN:
@@ -108,6 +109,13 @@ def shown_by(
             owner = (record.row or {}).get("session_id")
             if not lineage or owner is None or owner == session_id:
                 yield Shown(record)
+
+
+def _as_exported(record: Record) -> Record:
+    """A row as an export shows it, in which a blob is written in digits."""
+    if not isinstance(record.content, bytes):
+        return record
+    return msgspec.structs.replace(record, content={"blob": record.content.hex()})
 
 
 def as_message(record: Record, number: int) -> Message:
