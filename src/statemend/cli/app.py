@@ -12,6 +12,7 @@ import typer
 
 from statemend.cli import (
     apply,
+    artifacts,
     bundle,
     cleanup,
     demo,
@@ -67,6 +68,7 @@ VERBS = (
     scan,
     diff,
     show,
+    artifacts,
     explain,
     rules,
     plan,

@@ -74,3 +74,9 @@ def dropped_fields(rows: SessionRows, tally: Tally, kind: Kind, *, copied: bool)
     if copied:
         dropped.append("timestamp")
     return tuple(dropped)
+
+
+def left_out(kind: Kind) -> tuple[str, ...]:
+    """Everything of a message that a format leaves out, whether or not a message has it."""
+    every_role = ("every other role",) if kind in FILTERED else ()
+    return (*_ALWAYS.get(kind, ()), *(name for name, _ in _SOMETIMES.get(kind, ())), *every_role)

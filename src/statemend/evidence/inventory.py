@@ -24,6 +24,9 @@ __all__ = ["Home", "Inventory", "Settings", "Skipped", "find_home", "take"]
 Progress = Callable[[str], None]
 
 STORE_NAME = "state.db"
+#: Why a file is skipped that is none of the kinds known here.
+NOT_TEXT = "not text"
+NO_KIND = "no kind of export, transcript or log that is known here"
 #: Where a home keeps what Hermes exports, saves and logs.
 _FOLDERS = ("session-exports", "sessions", "logs", "pending_messages")
 #: Formats that are not read line by line are held in memory whole.
@@ -183,4 +186,4 @@ def _look(found: Found, anything: bool) -> Artifact | Skipped | Found | None:
 
 
 def _unknown(head: bytes) -> str:
-    return "not text" if b"\0" in head else "no kind of export, transcript or log that is known here"
+    return NOT_TEXT if b"\0" in head else NO_KIND

@@ -146,7 +146,10 @@ def _artifacts(artifacts: Iterable[Artifact]) -> tuple[ArtifactEntry, ...]:
             modified_at=text.iso(artifact.modified_at),
             sessions=tuple(
                 dict.fromkeys(
-                    sid for section in artifact.sections for sid in (*section.lineage, section.session_id)
+                    sid
+                    for section in artifact.sections
+                    for sid in (*section.lineage, section.session_id)
+                    if sid
                 )
             ),
             damage=artifact.damage,

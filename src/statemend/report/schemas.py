@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from statemend.report import baseline, diff, model, playbook_run
+from statemend.report import artifact_list, baseline, diff, model, playbook_run
 from statemend.report.json import SCHEMA_FILE, dump
 from statemend.report.story import model as story
 
@@ -17,6 +17,7 @@ PUBLISHED = {
     "diff-v1.json": (diff.SCHEMA, diff.Diff),
     "baseline-v1.json": (baseline.SCHEMA, baseline.BaselineFile),
     "playbook-run-v1.json": (playbook_run.SCHEMA, playbook_run.PlaybookRun),
+    "artifacts-v1.json": (artifact_list.SCHEMA, artifact_list.ArtifactList),
     "story-v1.json": (story.SCHEMA, story.Story),
 }
 FOLDER = SCHEMA_FILE.parent
