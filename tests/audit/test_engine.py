@@ -276,6 +276,7 @@ def test_progress_names_each_rule(build: Build) -> None:
         "STO002 split-wal",
         "STO003 structural-damage",
         "STO004 schema-disagrees",
+        "STO005 store-younger-than-evidence",
     ]
 
 

@@ -14,17 +14,13 @@ from statemend.errors import Undetermined
 from statemend.evidence.inventory import Inventory
 from statemend.formats.files import chunk, size
 from statemend.formats.log_lines import LogLines
+from statemend.formats.log_turns import TURN, TURN_MARK
 from statemend.repair.plan import Source
 from statemend.store.connection import Store
 
-#: How each release begins a turn in its log.
-_TURN = re.compile(
-    r"conversation turn: session=(?P<session>\S+) model=(?P<model>\S*) provider=\S* "
-    r"platform=(?P<platform>\S*) "
-)
 #: How 0.22's gateway says that a session was deleted that it had routes to.
 _DELETED = re.compile(r"SessionStore removed \d+ routing entr(?:y|ies) for deleted session (?P<session>\S+)")
-_MARKS = (b"conversation turn: session=", b" for deleted session ")
+_MARKS = (TURN_MARK, b" for deleted session ")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
 
 _ROUTES = "SELECT scope, session_key, entry_json FROM gateway_routing ORDER BY updated_at"
@@ -78,7 +74,7 @@ def read_logs(inventory: Inventory) -> Logged:
     for artifact in inventory.logs:
         try:
             for number, text in _marked(Path(artifact.path)):
-                _take(turns, _TURN.search(text), artifact.path, number, text)
+                _take(turns, TURN.search(text), artifact.path, number, text)
                 _take(deletions, _DELETED.search(text), artifact.path, number, text)
         except Undetermined:
             continue
