@@ -92,6 +92,37 @@ def test_a_snapshot_of_a_session_holds_it_until_the_next_turn(hermes_home: Make,
     quiet_about_exports(home)
 
 
+SAVED = [
+    ("0.13.0", Kind.SAVE_JSON, [], False),
+    ("0.19.0", Kind.SAVE_JSON, [], True),
+    ("0.20.1", Kind.SAVE_MARKDOWN, ["/save md"], True),
+    ("0.22.2", Kind.SAVE_MARKDOWN, ["/save md"], False),
+]
+
+
+@pytest.mark.parametrize(("version", "kind", "words", "loses"), SAVED)
+def test_a_save_behind_a_compaction_holds_what_that_release_put_into_it(
+    hermes_home: Make, version: str, kind: Kind, words: list[str], loses: bool
+) -> None:
+    home = hermes_home(version)
+    chat = home.chat(TALK)
+    chat.turns(9, "essay")
+    if home.release.at_least("0.18"):
+        chat.compact()
+    chat.say(user("  And now? \n"), assistant("We go on. \n\n"))
+    chat._command("save_conversation", *words)
+    home.stop()
+
+    found = coverage(home, TALK, kind)
+
+    archived = [each.message_id for each in found.missing]
+    assert {each.cause.value for each in found.missing} == ({"archived-not-exported"} if loses else set())
+    assert (found.extra, found.changed, found.cut) == (0, (), False)
+    outcome = audit(home.path, now=home.now, rules=["EXP"])
+    told = {each.rule: list(each.subject.message_ids) for each in outcome.findings}
+    assert told == ({"EXP001": archived} if loses else {})
+
+
 @pytest.mark.parametrize("version", ["0.13.0", "0.22.2"])
 def test_a_trajectory_is_found_to_be_of_its_session(hermes_home: Make, version: str, tmp_path: Path) -> None:
     home = hermes_home(version)

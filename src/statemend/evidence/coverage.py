@@ -251,6 +251,8 @@ def _summarise(
     compactions = Compactions(rows, tally, section.exported_at)
     missing = missing_messages(rows, tally, lost, compactions, artifact.kind, cut=cut)
     scope, reason = scope_of(rows, tally, missing, compactions, artifact.kind, section)
+    if not section.session_id:
+        reason = f"{reason}; it names no session, and its texts are those of this one"
     counts = [0, 0, 0, 0]
     for fidelity in fidelities.values():
         counts[fidelity] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import inspect
 import sys
@@ -94,6 +95,7 @@ class Chat:
         vars(shell).update(
             agent=self.agent,
             session_id=self.agent.session_id,
+            session_start=datetime.datetime.now(),
             conversation_history=self.history,
             model=self.agent.model,
             max_turns=20,
