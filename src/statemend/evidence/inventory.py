@@ -76,7 +76,8 @@ class Inventory(msgspec.Struct, frozen=True):
         found: dict[str, list[tuple[Artifact, Section]]] = {}
         for artifact in self.stores:
             for section in artifact.sections:
-                found.setdefault(section.session_id, []).append((artifact, section))
+                if section.session_id:
+                    found.setdefault(section.session_id, []).append((artifact, section))
         return found
 
 

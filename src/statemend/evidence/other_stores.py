@@ -20,6 +20,7 @@ from statemend.formats.archive_member import STORE_NAME, ArchiveFault
 from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.store.bundle import SIBLING_MARKS, inspect
 from statemend.store.connection import Store
+from statemend.store.index_texts import count_leftovers
 
 Progress = Callable[[str], None]
 
@@ -179,6 +180,8 @@ class _Looker:
                         continue
                     self._listed[session_id] = max(rows, self._listed.get(session_id, 0))
                     sections.append(stores.section_of(store, session_id))
+                if self._deep and (texts := count_leftovers(store)):
+                    sections.append(_of_index(texts))
                 damage = None if store.unchanged() else "the file changed while it was read"
         except StoreUnreadable as error:
             yield msgspec.structs.replace(artifact, damage=stores.without_path(error, path))
@@ -195,6 +198,13 @@ class _Looker:
                 return False
             self._left -= size
         return True
+
+
+def _of_index(texts: int) -> Section:
+    """What the search index kept of messages that are gone: nobody's until an artifact names their rows."""
+    kept = "1 message" if texts == 1 else f"{texts:,} messages"
+    note = f"texts of {kept} whose rows are gone, in the search index: without role, time and session"
+    return Section("", 0, 0, held=texts, damage=note)
 
 
 def _log_size(path: Path) -> int:
