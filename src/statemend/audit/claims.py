@@ -36,9 +36,9 @@ PRESENT = "SELECT 1 FROM sessions WHERE id = ?"
 #: How many of a session's first rows stand in another.
 COPIED = f"""
 SELECT COUNT(*)
-FROM (SELECT role, content FROM messages WHERE session_id = ?1 ORDER BY id LIMIT {_FIRST}) AS first
+FROM (SELECT role, content FROM messages WHERE session_id = ? ORDER BY id LIMIT {_FIRST}) AS first
 WHERE EXISTS (
-  SELECT 1 FROM messages AS m WHERE m.session_id = ?2 AND m.role = first.role AND m.content = first.content
+  SELECT 1 FROM messages AS m WHERE m.session_id = ? AND m.role = first.role AND m.content = first.content
 )
 """
 #: What a rule that uses this module reads.
