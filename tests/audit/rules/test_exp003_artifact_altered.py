@@ -146,3 +146,12 @@ def test_it_speaks_when_the_store_cannot_be_opened(build: Build) -> None:
     path.write_bytes(path.read_bytes()[:900])
     home.store.write_bytes(b"not a store at all, only a text that is long enough to be read" * 20)
     assert len(home.findings("EXP003")) == 1
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
+def test_a_converted_copy_of_the_listed_file_is_a_leftover(build: Build, mark: bytes) -> None:
+    home = build()
+    path = copy(home, "md") / f"{TOOLS}.md"
+    path.write_bytes(mark + path.read_bytes().replace(b"\n", b"\r\n"))
+    (finding,) = home.findings("EXP003")
+    assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.LOW)

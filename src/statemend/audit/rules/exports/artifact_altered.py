@@ -16,7 +16,8 @@ returns, a message that quotes a checksum line, a message that quotes the placeh
 intact files. A JSONL line and the object of a saved session must be complete JSON, an HTML page must end.
 What a running agent writes for itself (snapshots, transcripts, dumps of requests) is no export and not
 judged here. A file that lists another time of export than the manifest is another export, not an altered
-one: undecidable.
+one: undecidable. One that is the listed file but for its line ends and a byte order mark was only
+converted: a leftover.
 
 What to do
 Export the session again while the store still has it. If the store has lost it, keep the file as it is and
@@ -30,6 +31,7 @@ and so is a file that begins otherwise and merely contains an export, as the out
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -99,7 +101,19 @@ def _verdict(artifact: Artifact, fault: str, line: ManifestLine | None) -> tuple
         times = [section.exported_at for section in artifact.sections if section.exported_at is not None]
         if any(abs(line.exported_at - at) > _SAME_EXPORT for at in times):
             return Verdict.UNDECIDABLE, Severity.MEDIUM
+        if _is_converted(artifact, line):
+            return Verdict.LEFTOVER, Severity.LOW
     return Verdict.FAULT, Severity.HIGH
+
+
+def _is_converted(artifact: Artifact, line: ManifestLine) -> bool:
+    """Whether a Markdown or QMD file is the listed one with other line ends, or behind a byte order mark."""
+    if artifact.kind not in (Kind.MARKDOWN, Kind.QMD):
+        return False
+    data = files.chunk(Path(artifact.path), 0, artifact.size).removeprefix(files.BYTE_ORDER_MARK)
+    unix = data.replace(b"\r\n", b"\n")
+    forms = (data, unix, unix.replace(b"\n", b"\r\n"))
+    return line.sha256 in {hashlib.sha256(form).hexdigest() for form in forms}
 
 
 def _finding(

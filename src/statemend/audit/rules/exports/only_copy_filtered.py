@@ -1,0 +1,144 @@
+"""The only copy of messages leaves things out by intent: it was filtered, or redacted.
+
+What it means
+An export of the user's prompts has none of the answers; an export with `--redact` has marks where secrets
+were, and sometimes where there were none. Either is the only copy left of a session that is gone, or the only
+export of turns that compaction archived and that the store will lose with the session.
+
+How it happens
+`--redact --delete-after-verified` deletes the originals and leaves the masked text alone. Or the session was
+pruned or deleted, and what remains is an export that was made for another purpose.
+
+How we know
+For a session that is gone, everything that names it is put together, message by message: no transcript of it
+is left, or some of its messages are nowhere but with a mask in their text. Nothing in a file says that it was
+redacted; a text counts when it holds a mark as redaction leaves it. For a session that is in the store, each
+archived message is looked up: some file holds it, and none without masks or filter.
+
+What to do
+For a session that is gone, keep the file, and look for a copy of the store from before. For one that is still
+there, export it once more with its archived history and without `--redact`.
+
+When it is a false alarm
+A text that talks about redaction holds such marks itself. A session may have been deleted so that only this
+remains: what its owner wanted is not in any file, so of a session that is gone it is never called a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statemend.audit.context import Context
+from statemend.audit.facts import listed, moment
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.evidence.coverage import SessionCoverage
+from statemend.evidence.salvage import Fidelity, Salvage, Saved, salvage
+from statemend.formats.artifact import FILTERED
+from statemend.store.history import RowState
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """One finding for each session."""
+    for session in context.coverage:
+        if not session.present:
+            found = _gone(context, session)
+        elif session.archived and _may_be_alone(session):
+            found = _archived(context, session)
+        else:
+            found = None
+        if found is not None:
+            yield found
+
+
+def _gone(context: Context, session: SessionCoverage) -> Finding | None:
+    if session.elsewhere or not any(remains.records for remains in session.remains):
+        return None
+    left = salvage(context.store, context.inventory, session.session_id)
+    filtered = all(source.kind in FILTERED for source in left.sources if source.records)
+    masked = [each for each in left.messages if each.fidelity is Fidelity.MASKED or each.suspect]
+    if not filtered and not masked:
+        return None
+    if filtered:
+        summary = "Gone from the store, and only what the user said is left of it."
+    else:
+        number = f"{len(masked):,} of its {len(left.messages):,} messages"
+        verb = "are" if len(masked) > 1 else "is"
+        summary = f"Gone from the store, and {number} {verb} left with a mask in the text alone."
+    times = [each.at for each in left.messages if each.at is not None]
+    return RULE.finding(
+        context,
+        session=session.session_id,
+        artifact=_main(left, context.store.path),
+        verdict=Verdict.UNDECIDABLE,
+        severity=Severity.HIGH if filtered else Severity.MEDIUM,
+        summary=summary,
+        evidence=(
+            ("messages left", len(left.messages)),
+            ("of these masked, as far as can be told", len(masked)),
+            ("first time", moment(min(times, default=None))),
+            ("last time", moment(max(times, default=None))),
+            ("files", listed(source.artifact for source in left.sources if source.records)),
+        ),
+        remedy="Keep the files, and look for a copy of the store from before the deletion.",
+        command=context.command("show", context.store_label, session.session_id),
+    )
+
+
+def _may_be_alone(session: SessionCoverage) -> bool:
+    """Whether no transcript without masks is among the files of a session that is there."""
+    return (
+        bool(session.artifacts)
+        and not session.copies
+        and all(artifact.kind in FILTERED or artifact.masked for artifact in session.artifacts)
+    )
+
+
+def _archived(context: Context, session: SessionCoverage) -> Finding | None:
+    left = salvage(context.store, context.inventory, session.session_id)
+    store = context.store.path
+    alone = [each for each in left.messages if each.state is RowState.ARCHIVED and _is_alone(each, store)]
+    rows = tuple(each.place.row_id for each in alone if each.place.row_id is not None)
+    if not rows:
+        return None
+    number = f"{len(alone):,} archived message{'s' if len(alone) > 1 else ''}"
+    verb = "are" if len(alone) > 1 else "is"
+    return RULE.finding(
+        context,
+        session=session.session_id,
+        artifact=_main(left, store),
+        message_ids=rows,
+        summary=f"Outside the store {number} {verb} held only by exports that mask or filter.",
+        evidence=(
+            ("archived messages held so", len(alone)),
+            ("archived messages of the session", session.archived),
+            ("files", listed(artifact.artifact for artifact in session.artifacts)),
+        ),
+        remedy="Export the session with its archived history, without --redact, and delete nothing before.",
+        command=context.command("export", context.store_label, session.session_id, output="exports"),
+    )
+
+
+def _is_alone(message: Saved, store: str) -> bool:
+    """Whether a message of the store is in some file, and in none that has its text without a filter."""
+    files = [each for each in message.others if each.artifact != store]
+    return bool(files) and all(each.kind in FILTERED or each.fidelity is Fidelity.MASKED for each in files)
+
+
+def _main(left: Salvage, store: str) -> str:
+    """The file that shows the most."""
+    files = [source for source in left.sources if source.artifact != store]
+    return max(files, key=lambda source: source.records).artifact
+
+
+RULE = Rule(
+    id="EXP008",
+    slug="only-copy-filtered",
+    family=Family.EXPORTS,
+    level=Level.EXPORTS,
+    severity=Severity.MEDIUM,
+    verdict=Verdict.RISK,
+    doc=__doc__ or "",
+    check=check,
+    reads=(READS_SESSIONS, READS_MESSAGES),
+)

@@ -1,0 +1,99 @@
+"""EXP008 only-copy-filtered: what is left was filtered or redacted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+from tests.audit.builder import DATA, HomeBuilder, facts
+
+from statemend.audit.finding import Severity, Verdict
+
+Build = Callable[..., HomeBuilder]
+TOOLS = "20260801_100000_cccccc"
+COMPACTED = "20260801_120000_ffffff"
+PLAN = "20260801_090000_aaaaaa"
+PROMPTS = f"only-user-prompts/single-P-{PLAN}.jsonl"
+REDACTED = f"md-redact/{TOOLS}-tools.md"
+PLAIN = f"md/{TOOLS}-tools.md"
+
+
+def put(home: HomeBuilder, *files: str) -> None:
+    for file in files:
+        target = home.root / "session-exports" / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(DATA / "exports" / home.version / file, target)
+
+
+def delete(home: HomeBuilder, session_id: str) -> None:
+    home.sql(
+        f"DELETE FROM messages WHERE session_id = '{session_id}'",
+        f"DELETE FROM sessions WHERE id = '{session_id}'",
+    )
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
+def test_only_the_prompts_of_a_session_are_left(build: Build, version: str) -> None:
+    home = build(version, rich=True)
+    put(home, PROMPTS)
+    delete(home, PLAN)
+    (finding,) = home.findings("EXP008")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.HIGH)
+    assert finding.subject.session == PLAN
+    assert (finding.subject.artifact or "").endswith(PROMPTS)
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
+def test_only_a_redacted_transcript_is_left(build: Build, version: str) -> None:
+    home = build(version, rich=True)
+    put(home, REDACTED)
+    delete(home, TOOLS)
+    (finding,) = home.findings("EXP008")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.MEDIUM)
+    assert facts(finding)["of these masked, as far as can be told"] == 1
+
+
+def test_a_plain_transcript_beside_them_is_silent(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, PROMPTS, f"jsonl/single-P-{PLAN}.jsonl", REDACTED, PLAIN)
+    delete(home, TOOLS)
+    delete(home, PLAN)
+    assert home.findings("EXP008") == []
+
+
+@pytest.mark.parametrize("file", [PROMPTS, REDACTED])
+def test_a_session_that_is_there_and_was_never_compacted_is_silent(build: Build, file: str) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, file)
+    assert home.findings("EXP008") == []
+
+
+def test_archived_turns_that_only_prompts_hold_outside_the_store(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    put(home, f"only-user-prompts/single-C-{COMPACTED}.jsonl")
+    (finding,) = home.findings("EXP008")
+    assert (finding.verdict, finding.severity) == (Verdict.RISK, Severity.MEDIUM)
+    assert finding.subject.session == COMPACTED
+    assert facts(finding)["archived messages held so"] == 4
+    assert len(finding.subject.message_ids) == 4
+
+
+def test_archived_turns_that_a_whole_transcript_holds_too_are_silent(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    put(home, f"only-user-prompts/single-C-{COMPACTED}.jsonl", f"jsonl/single-C-{COMPACTED}.jsonl")
+    assert home.findings("EXP008") == []
+
+
+def test_an_archived_turn_that_is_only_masked_outside_the_store(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    path = f"jsonl/single-C-{COMPACTED}.jsonl"
+    put(home, path)
+    first = home.sql(f"SELECT MIN(id) FROM messages WHERE session_id = '{COMPACTED}'")[0][0]
+    plain = home.sql(f"SELECT content FROM messages WHERE id = {first}")[0][0]
+    home.sql("UPDATE messages SET content = ? WHERE id = ?", bindings=(f"sk-proj-abc123 {plain}", first))
+    target = home.root / "session-exports" / path
+    target.write_text(target.read_text().replace(plain, f"sk-pro...c123 {plain}"))
+    (finding,) = home.findings("EXP008")
+    assert finding.verdict is Verdict.RISK
+    assert finding.subject.message_ids == (first,)

@@ -1,0 +1,91 @@
+"""EXP009 left-out-of-bulk-export: open sessions that an export with a filter does not take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from tests.audit.builder import START, HomeBuilder, facts
+
+from statemend.audit.finding import Severity, Verdict
+from statemend.formats.manifest import ManifestLine, render_line
+
+Build = Callable[..., HomeBuilder]
+AT = START + 10_000.0
+
+
+def chats(home: HomeBuilder) -> HomeBuilder:
+    """Four ended sessions, and one among them that was never ended."""
+    for number in range(4):
+        home.chat(f"s{number}", 2, started_at=START + 100.0 * number, ended_at=START + 100.0 * number + 50)
+    home.chat("open", 3, started_at=START + 150)
+    return home
+
+
+def exported(home: HomeBuilder, *sessions: str, at: float = AT, pause: float = 0.002) -> None:
+    """The manifest lines of one export of these sessions."""
+    lines = [
+        render_line(ManifestLine(f"{each}.md", each, "0" * 64, 2, at + pause * number, "md", (each,)))
+        for number, each in enumerate(sessions)
+    ]
+    path = home.root / "session-exports" / "manifest.jsonl"
+    before = path.read_text() if path.exists() else ""
+    home.file("session-exports/manifest.jsonl", before + "".join(lines))
+
+
+ALL = ("s0", "s1", "s2", "s3")
+
+
+def test_an_open_session_among_those_exported(build: Build) -> None:
+    home = chats(build())
+    exported(home, *ALL)
+    (finding,) = home.findings("EXP009")
+    assert (finding.verdict, finding.severity) == (Verdict.RISK, Severity.MEDIUM)
+    assert finding.subject.session == "open"
+    assert facts(finding)["sessions in it"] == 4
+    assert (finding.remedy.command or "").endswith("open")
+
+
+def test_one_that_ended_only_later_was_left_out_too(build: Build) -> None:
+    home = chats(build())
+    home.sql(f"UPDATE sessions SET ended_at = {AT + 60} WHERE id = 'open'")
+    exported(home, *ALL)
+    assert [finding.subject.session for finding in home.findings("EXP009")] == ["open"]
+
+
+NEAR_MISSES = {
+    "it is in the export": ("", (*ALL, "open")),
+    "another ended session is not in it either": ("", ("s0", "s2", "s3")),
+    "too few to be a bulk export": ("DELETE FROM sessions WHERE id > 's1'", ALL[:2]),
+    "of another source": ("UPDATE sessions SET source = 'telegram' WHERE id = 'open'", ALL),
+    "begun after the last": (f"UPDATE sessions SET started_at = {START + 5000} WHERE id = 'open'", ALL),
+    "begun before the first": (f"UPDATE sessions SET started_at = {START - 5000} WHERE id = 'open'", ALL),
+    "it has no message": ("DELETE FROM messages WHERE session_id = 'open'", ALL),
+}
+
+
+@pytest.mark.parametrize(("change", "sessions"), NEAR_MISSES.values(), ids=NEAR_MISSES)
+def test_near_misses_are_silent(build: Build, change: str, sessions: tuple[str, ...]) -> None:
+    home = chats(build())
+    if change:
+        home.sql(change)
+    exported(home, *sessions)
+    assert home.findings("EXP009") == []
+
+
+def test_sessions_exported_one_by_one_are_no_bulk_export(build: Build) -> None:
+    home = chats(build())
+    exported(home, *ALL, pause=60.0)
+    assert home.findings("EXP009") == []
+
+
+def test_a_later_export_of_everything_settles_it(build: Build) -> None:
+    home = chats(build())
+    exported(home, *ALL)
+    names = sorted(home.columns("messages"))
+    rows = home.sql(f"SELECT {', '.join(names)} FROM messages WHERE session_id = 'open' ORDER BY id")
+    messages = [dict(zip(names, row, strict=True)) for row in rows]
+    line = {"id": "open", "source": "cli", "messages": messages}
+    home.file("session-exports/all.jsonl", json.dumps(line) + "\n")
+    assert home.findings("EXP009") == []
