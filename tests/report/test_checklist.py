@@ -16,6 +16,9 @@ RULES = [
     "EXP002",
     "EXP003",
     "EXP005",
+    "EXP007",
+    "EXP008",
+    "EXP009",
     "LIN001",
     "LIN002",
     "LIN003",
@@ -26,6 +29,7 @@ RULES = [
     "ORP001",
     "ORP002",
     "ORP004",
+    "ORP005",
 ]
 EXPORT = ArtifactEntry(path="/x/a.md", kind="markdown", size=1, sha256="0" * 64, sessions=("a",))
 
@@ -175,3 +179,14 @@ def test_what_was_skipped_or_changed_meanwhile_is_admitted() -> None:
     assert answers(unchanged=None)["Regression evidence"] == "unknown"
     assert answers(era=None)["Version scope"] == "unknown"
     assert answers(findings=[finding("STO004", None, "…")])["Version scope"] == "no"
+
+
+def test_a_part_that_reads_as_the_whole_is_a_partial_export() -> None:
+    for rule in ("EXP007", "EXP008", "EXP009"):
+        told = answers(findings=[finding(rule, "a", "…")], coverage=[cover(exact=4)], artifacts=[EXPORT])
+        assert {title for title, answer in told.items() if answer == "no"} == {"Partial never whole"}
+
+
+def test_a_ghost_row_tells_of_a_session_that_went_while_it_was_written_to() -> None:
+    told = answers(findings=[finding("ORP005", "a", "…")], coverage=[cover(exact=4)], artifacts=[EXPORT])
+    assert told["One fence"] == "no"

@@ -211,7 +211,7 @@ def _rewrites(evidence: Evidence) -> Check:
 
 
 def _one_fence(evidence: Evidence) -> Check:
-    found = evidence.of("EXP002", "ORP001", "ORP004")
+    found = evidence.of("EXP002", "ORP001", "ORP004", "ORP005")
     answer: tuple[Answer, str] = (
         ("no", "A session went while it was still written to, or before its export was whole.")
         if found
@@ -228,6 +228,7 @@ def _one_fence(evidence: Evidence) -> Check:
         "EXP002",
         "ORP001",
         "ORP004",
+        "ORP005",
     )
 
 
@@ -285,11 +286,16 @@ def _partial(evidence: Evidence) -> Check:
         if session.artifacts
     )
     gone = len(evidence.of("EXP002"))
+    passing = len(evidence.of("EXP007", "EXP008", "EXP009"))
     answer: tuple[Answer, str]
     if gone:
         answer = "no", f"{count(gone, 'session')} went although the export held a part."
+    elif passing:
+        answer = "no", f"{count(passing, 'finding')}: exports that hold a part and read as the whole."
     elif not evidence.coverage:
         answer = "unknown", "No export here names a session."
+    elif doubt := evidence.unsure("EXP002", "EXP007", "EXP008", "EXP009"):
+        answer = "unknown", doubt
     elif partial:
         answer = "yes", f"Nothing was deleted; {count(partial, 'session')} have a filtered export alone."
     else:
@@ -300,6 +306,9 @@ def _partial(evidence: Evidence) -> Check:
         "Has no partial export passed for the whole session?",
         answer,
         "EXP002",
+        "EXP007",
+        "EXP008",
+        "EXP009",
     )
 
 
