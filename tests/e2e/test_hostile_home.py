@@ -9,6 +9,7 @@ import random
 import shutil
 import socket
 import stat
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -442,3 +443,45 @@ def test_a_configuration_that_is_no_file_leaves_something_open(audit: Audit, hom
     assert document["skipped"] == [
         {"path": str(home / "config.yaml"), "reason": "not a regular file", "unread": True}
     ]
+
+
+def zipped(path: Path, name: str = "state.db", data: bytes = b"", *, mode: int = 0) -> None:
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr, entry.compress_type = mode << 16, zipfile.ZIP_DEFLATED
+    path.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(entry, data)
+
+
+def test_archives_that_play_tricks_are_left_with_a_reason(audit: Audit, home: Path) -> None:
+    backups = home / "backups"
+    zipped(backups / "bomb.zip", data=bytes(70 * 1024**2))
+    zipped(backups / "climbs.zip", name="../../state.db", data=b"x")
+    zipped(backups / "link.zip", data=b"/etc/passwd", mode=stat.S_IFLNK | 0o777)
+    zipped(backups / "none.zip", name="notes.txt", data=b"x")
+    before = sorted(home.iterdir())
+    document = audit(home, code=3)
+    reasons = skipped(document, backups)
+    assert reasons["bomb.zip"].endswith("as only a bomb is")
+    assert reasons["climbs.zip"] == "the name of its state.db leads out of the archive"
+    assert reasons["link.zip"] == "its state.db is a link or no regular file"
+    assert reasons["none.zip"] == "an archive without a state.db"
+    assert sorted(home.iterdir()) == before
+
+
+def test_other_stores_that_are_broken_are_said_to_be_and_stop_nothing(audit: Audit, home: Path) -> None:
+    snapshots = home / "state-snapshots"
+    whole = (home / "state.db").read_bytes()
+    spoilt = {
+        "cut": whole[: len(whole) // 2],
+        "header alone": whole[:100],
+        "scrambled": whole[:100] + random.Random(1).randbytes(len(whole) - 100),
+        "no tables": whole[:100] + bytes(len(whole) - 100),
+    }
+    for name, data in spoilt.items():
+        (snapshots / name).mkdir(parents=True)
+        (snapshots / name / "state.db").write_bytes(data)
+    os.mkfifo(snapshots / "pipe")
+    document = audit(home, code=0)
+    stores = [each for each in document["artifacts"] if each["kind"] == "store"]
+    assert {Path(each["path"]).parent.name for each in stores if each["damage"]} == set(spoilt)

@@ -116,7 +116,9 @@ def test_of_many_stores_the_newest_speaks_unless_it_is_deep(scene: Scene) -> Non
         "state-snapshots/0/state.db": [],
     }
     (skipped,) = inventory.skipped
-    assert skipped.reason == "of it 2 sessions that a newer store has too: it is looked at with --deep"
+    assert skipped.reason == (
+        "2 sessions are listed from a newer store that has them too; it is looked at with --deep"
+    )
     assert not skipped.unread
     deep = looked(scene, deep=True)
     assert listed(deep, scene.root) == {

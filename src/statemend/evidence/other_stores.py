@@ -188,8 +188,8 @@ class _Looker:
             return
         yield msgspec.structs.replace(artifact, sections=tuple(sections), damage=damage)
         if older:
-            sessions = "1 session" if older == 1 else f"{older:,} sessions"
-            yield Skipped(artifact.path, f"of it {sessions} that a newer store has too: {_ASK}")
+            sessions = "1 session is" if older == 1 else f"{older:,} sessions are"
+            yield Skipped(artifact.path, f"{sessions} listed from a newer store that has them too; {_ASK}")
 
     def _affords(self, size: int) -> bool:
         """Whether so many bytes may still be read or written without being asked for; they are then spent."""

@@ -104,3 +104,33 @@ def test_no_text_of_a_message_is_told(build: Build) -> None:
     home = build("0.19.0", rich=True)
     put(home, *TRANSCRIPTS)
     assert "ORIGINAL ANSWER" not in repr(home.findings("EXP001"))
+
+
+def keep(home: HomeBuilder, place: str) -> Path:
+    return home.file(place, home.store.read_bytes())
+
+
+def test_a_snapshot_that_hermes_deletes_in_its_turn_excuses_nothing(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, TRANSCRIPTS[0])
+    path = keep(home, "state-snapshots/20260801-130000/state.db")
+    (finding,) = home.findings("EXP001")
+    assert finding.subject.message_ids == LOST
+    assert facts(finding)["other stores that have some of them"] == [str(path)]
+    assert facts(finding)["of these Hermes deletes in turn"] == 1
+
+
+def test_another_store_that_stays_holds_them(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, TRANSCRIPTS[0])
+    keep(home, "state.db.bak")
+    assert home.findings("EXP001") == []
+
+
+def test_another_store_with_other_rows_under_these_ids_does_not(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, TRANSCRIPTS[0])
+    keep(home, "state.db.bak")
+    home.sql("UPDATE messages SET content = 'rewritten' || id, timestamp = timestamp - 1 WHERE compacted = 1")
+    (finding,) = home.findings("EXP001")
+    assert "other stores that have some of them" not in facts(finding)

@@ -107,3 +107,20 @@ def test_a_partial_export_does_not(build: Build) -> None:
         each for each in home.findings("EXP010", exports=[file]) if each.subject.session == COMPACTED
     )
     assert finding.subject.message_ids == ARCHIVED
+
+
+def test_a_snapshot_that_hermes_deletes_in_its_turn_takes_no_risk_away(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    prunes(home)
+    path = home.file("state-snapshots/20260801-130000/state.db", home.store.read_bytes())
+    found = {finding.subject.session: finding for finding in home.findings("EXP010")}
+    assert set(found) == {COMPACTED, TWICE}
+    assert facts(found[COMPACTED])["other stores that have some of them"] == [str(path)]
+    assert facts(found[COMPACTED])["of these Hermes deletes in turn"] == 1
+
+
+def test_another_store_that_stays_does(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    prunes(home)
+    home.file("state.db.bak", home.store.read_bytes())
+    assert home.findings("EXP010") == []
