@@ -324,8 +324,10 @@ def _compacted(
     if not after or any(_leads_up(shown[each.number], first) for each in after):
         return
     before = [each for each in transcripts if first not in shown[each.number] and each.kind not in AUTOMATIC]
-    # One that was made before the compaction, and reaches as far as the turns that it kept.
-    if any(set(shown[one.number]) & set(shown[other.number]) for one in before for other in after):
+    # One that was made before the compaction, and reaches as far as the turns that it kept. Compaction may
+    # have given these another time, so that they are other messages with the same words.
+    kept = {_words(messages[place].record) for each in after for place in shown[each.number] if place > first}
+    if any(_words(messages[place].record) in kept for each in before for place in shown[each.number]):
         return
     section = after[0].section
     started_at = next((each.section.started_at for each in after if each.section.started_at), None)
@@ -337,6 +339,10 @@ def _compacted(
     if not (begun or follows):
         last = max((each.at for each in messages[:first] if each.at is not None), default=started_at)
         yield Gap(Lack.COMPACTED, after[0].artifact, None, last, at)
+
+
+def _words(record: Record) -> tuple[str, str]:
+    return record.role, text_of(record)
 
 
 def _leads_up(places: Sequence[int], summary: int) -> bool:

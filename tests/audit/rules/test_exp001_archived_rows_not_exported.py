@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -134,3 +135,15 @@ def test_another_store_with_other_rows_under_these_ids_does_not(build: Build) ->
     home.sql("UPDATE messages SET content = 'rewritten' || id, timestamp = timestamp - 1 WHERE compacted = 1")
     (finding,) = home.findings("EXP001")
     assert "other stores that have some of them" not in facts(finding)
+
+
+def test_another_conversation_under_the_same_id_is_not_blamed(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    path = DATA / f"exports/0.19.0/jsonl/single-C-{COMPACTED}.jsonl"
+    line = json.loads(path.read_text())
+    for number, message in enumerate(line["messages"]):
+        message.update(content=f"elsewhere {number}", timestamp=message["timestamp"] + 1000.5)
+    home.file("session-exports/foreign.jsonl", json.dumps(line) + "\n")
+    assert home.findings("EXP001") == []
+    assert home.findings("EXP004") == []
+    assert home.findings("EXP005") == []
