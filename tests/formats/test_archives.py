@@ -7,6 +7,8 @@ import io
 import os
 import stat
 import struct
+import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -215,3 +217,37 @@ def test_what_is_no_archive_holds_nothing(tmp_path: Path) -> None:
     assert archives.find(tmp_path / "notes.zip") is None
     with pytest.raises(Undetermined):
         archives.find(tmp_path / "absent.zip")
+
+
+def test_a_store_is_unpacked_once_for_all_who_ask_and_anew_when_the_archive_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    path = zipped(tmp_path / "b.zip")
+    with archives.extracted(inner(path)) as first, archives.extracted(inner(path)) as second:
+        assert first == second
+        assert stat.S_IMODE(first.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(first.stat().st_mode) == 0o600
+    zipped(path, "state.db", "another")
+    with archives.extracted(inner(path)) as third:
+        assert third != first
+
+
+def test_nothing_that_was_unpacked_outlives_the_process(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "b.zip")
+    script = (
+        "from pathlib import Path; from statemend.formats import stores;"
+        f"print(len(stores.read(Path({str(inner(path))!r})).sections))"
+    )
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env={**os.environ, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) > 1
+    assert list(folder.iterdir()) == []

@@ -7,8 +7,10 @@ names and places is not believed: each is checked, or bounded while the bytes ar
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,8 @@ SHOWN: Final[frozenset[Kind]] = frozenset()
 SEPARATOR = "!"
 
 _MODULES = (zip_member, tar_member)
+#: So many unpacked stores are kept for the next who asks.
+_MOST_KEPT = 2
 
 
 def recognise(head: bytes) -> Kind | None:
@@ -81,27 +85,54 @@ def split(path: Path) -> tuple[Path, str | None]:
 def extracted(path: Path) -> Iterator[Path]:
     """The file to open for ``path``: itself, or the store in an archive unpacked into a private folder.
 
-    Raises ``Undetermined``, as ``ArchiveFault`` where the archive is at fault.
+    What was unpacked last is kept for the next who asks, and removed at the end of the process. Raises
+    ``Undetermined``, as ``ArchiveFault`` where the archive is at fault.
     """
     file, name = split(path)
     if name is None:
         yield path
         return
-    member = find(file)
-    if member is None or member_path(file, member) != path:
+    kept = _unpacked(path, file, _state(file))  # this reference keeps the file, whoever asks meanwhile
+    yield kept.file
+
+
+class _Unpacked:
+    """A store unpacked into a private folder, which goes when nobody refers to this any more."""
+
+    def __init__(self, archive: Path, member: Member) -> None:
+        with ExitStack() as stack:
+            folder = stack.enter_context(private_folder())
+            require_space(folder, member.size)
+            self.file = _unpack(archive, member, folder / STORE_NAME)
+            weakref.finalize(self, stack.pop_all().close)
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _unpacked(path: Path, archive: Path, state: tuple[int, ...]) -> _Unpacked:
+    """The store at ``path`` of an archive that is in this ``state``."""
+    member = find(archive)
+    if member is None or member_path(archive, member) != path:
         raise ArchiveFault("the archive does not hold this store any more")
-    with private_folder() as folder:
-        require_space(folder, member.size)
-        yield _unpack(file, member, folder / STORE_NAME)
+    return _Unpacked(archive, member)
 
 
-def _unpack(path: Path, member: Member, target: Path) -> Path:
-    module = zip_member if member.packed is not None else tar_member
+def _state(archive: Path) -> tuple[int, ...]:
+    """What changes when an archive is written to."""
     try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with files.opened(path) as file, open(descriptor, "wb") as writer:
-            for block in module.blocks(file, member):
-                writer.write(block)
+        status = os.stat(archive)
     except OSError as error:
-        raise Undetermined(f"{path}: cannot be unpacked ({error.strerror or error}); set TMPDIR") from error
+        raise Undetermined(f"{archive}: could not be read: {error.strerror or error}") from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _unpack(archive: Path, member: Member, target: Path) -> Path:
+    module = zip_member if member.packed is not None else tar_member
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as writer, files.opened(archive) as file:
+        for block in module.blocks(file, member):
+            try:
+                writer.write(block)
+                writer.flush()  # so that no error is left for the closing of the file
+            except OSError as error:
+                raise Undetermined(f"{target}: cannot be written ({error.strerror}); set TMPDIR") from error
     return target
