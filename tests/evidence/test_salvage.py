@@ -369,3 +369,37 @@ def test_any_subset_in_any_formats_comes_back_whole(
     ]
     assert [1 + len(each.others) for each in found.messages] == [len(shown[row["id"]]) for row in expected]
     assert found.conflicts == ()
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    kind=st.sampled_from(KINDS),
+    place=st.integers(0, 10_000),
+    length=st.integers(0, 400),
+    change=st.sampled_from(["cut", "drop", "repeat", "flip"]),
+)
+def test_a_spoilt_file_beside_a_whole_one_takes_nothing_away(
+    empty: Callable[[], tuple[Home, Store]], kind: Kind, place: int, length: int, change: str
+) -> None:
+    home, store = empty()
+    rows = [
+        as_row(n, ("user", "assistant", "tool")[n % 3], f"text {n}", START + 7.0 * n) for n in range(1, 7)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder) / "whole.jsonl", Kind.JSONL, rows)
+        path = Path(folder) / f"spoilt.{kind}"
+        write(path, kind, rows)
+        data = path.read_bytes()
+        start = place % len(data)
+        piece = data[start : start + length]
+        path.write_bytes(
+            {
+                "cut": data[:start],
+                "drop": data[:start] + data[start + length :],
+                "repeat": data[:start] + piece + data[start:],
+                "flip": data[:start] + bytes(byte ^ 1 for byte in piece) + data[start + length :],
+            }[change]
+        )
+        found = salvage(store, take(home, [Path(folder)]), "s1")
+    exact = iter([each.record.content for each in found.messages if each.fidelity is Fidelity.EXACT])
+    assert all(row["content"] in exact for row in rows)  # in their order, whatever else there is
