@@ -1,0 +1,75 @@
+"""The releases themselves do what the rules about single messages say they do, and the rules see it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+from tests.hermes.home import HermesHome
+
+from statemend.audit.engine import audit
+from statemend.audit.finding import Finding, Verdict
+
+Homes = Callable[..., HermesHome]
+
+SESSION = "20260801_090000_aaaaaa"
+
+
+def found(home: HermesHome) -> list[Finding]:
+    """Every finding that is a fault or a risk; the running release is stopped first."""
+    now = home.now
+    home.stop()
+    outcome = audit(home.path, now=now)
+    assert outcome.undetermined == ()
+    return [one for one in outcome.findings if one.verdict in (Verdict.FAULT, Verdict.RISK)]
+
+
+def change(home: HermesHome, statement: str, *bindings: object) -> None:
+    """What another program does while no release runs."""
+    home.stop()
+    connection = sqlite3.connect(home.state_db)
+    try:
+        with connection:
+            connection.execute(statement, bindings)
+    finally:
+        connection.close()
+    home.restart()
+
+
+def contents(home: HermesHome) -> list[object]:
+    return [message["content"] for message in home.messages(SESSION)]
+
+
+@pytest.mark.parametrize("version", ["0.18.2", "0.20.1"])
+def test_archived_rows_come_to_life_through_a_release_and_are_read_beside_their_summary(
+    hermes_home: Homes, version: str
+) -> None:
+    home = hermes_home(version)
+    chat = home.chat(SESSION)
+    chat.turns(10, "garden")
+    chat.compact()
+    live = len(contents(home))
+    first = home.value("SELECT MIN(id) FROM messages WHERE compacted = 1", [])
+    restored = home.store("restore_rewound", SESSION, first)
+    assert restored > 0
+    assert len(contents(home)) == live + restored
+
+    (finding,) = [one for one in found(home) if one.rule == "MSG002"]
+
+    assert (finding.verdict, finding.subject.session) == (Verdict.FAULT, SESSION)
+    assert first in finding.subject.message_ids
+    assert f"{restored} rows carry flags" in finding.summary
+
+
+@pytest.mark.parametrize("version", ["0.16.0", "0.19.0", "0.22.2"])
+def test_a_row_without_a_state_of_this_world_is_shown_by_no_release(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    home.create_session(SESSION)
+    home.exchange(SESSION, 1)
+    change(home, "UPDATE messages SET active = 'true' WHERE content = 'question 1'")
+    assert contents(home) == ["answer 1"]
+    options = {"include_compacted": True} if home.release.at_least("0.22") else {}
+    assert len(home.store("get_messages", SESSION, **options)) == 1
+
+    assert "MSG002" in [one.rule for one in found(home)]
