@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.formats.corpus import EXPORTS, VERSIONS
 
 from statemend.evidence.coverage import ArtifactCoverage, Cause, Scope, SessionCoverage, assess
@@ -157,3 +159,31 @@ def test_what_was_written_from_memory_says_so(saves: Saves) -> None:
                 assert artifact.scope is Scope.CONTEXT
                 assert artifact.exact == 0
                 assert {"id", "row state"} <= set(artifact.drops)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("spoilt")
+    shutil.copyfile(EXPORTS / "0.20.1" / "state.db", folder / "state.db")
+    (folder / "sessions").mkdir()
+    return folder
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_spoilt_file_never_holds_more(home: Path, saves: Saves, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(sorted((SAVES / "0.20.1").rglob("*.*"))))
+    content = path.read_bytes()
+    start = data.draw(st.integers(0, len(content) - 1))
+    end = data.draw(st.integers(start, min(start + 400, len(content))))
+    piece = data.draw(
+        st.sampled_from([b"", content[start:end] * 2, bytes(each ^ 4 for each in content[start:end])])
+    )
+    (home / "sessions" / f"spoilt{path.suffix}").write_bytes(content[:start] + piece + content[end:])
+    inventory = take(find_home(home))
+    with open_for_audit(home / "state.db") as store:
+        spoilt = covered({each.session_id: each for each in assess(store, inventory)})
+    (home / "sessions" / f"spoilt{path.suffix}").unlink()
+    whole = [each for each in covered(saves["0.20.1"][0]) if each.artifact == str(path)]
+    held = [each.exact + each.lossy + each.masked for each in (*spoilt, *whole)]
+    assert sum(held[: len(spoilt)]) <= sum(held[len(spoilt) :])

@@ -205,6 +205,24 @@ def test_a_file_that_is_cut_keeps_its_start_and_says_so(tmp_path: Path, path: Pa
             assert [each.content for each in records] == [each.content for each in before[: len(records)]]
 
 
+def shown(path: Path) -> list[tuple[Kind, str | None, str, list[Record]]]:
+    artifact = formats.read(path)
+    return [
+        (artifact.kind, artifact.damage, each.session_id, list(formats.records(path, artifact, each)))
+        for each in artifact.sections
+    ]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SAVES)))
+def test_a_byte_order_mark_and_the_line_ends_of_windows_change_nothing(tmp_path: Path, path: Path) -> None:
+    before = shown(path)
+    copy = tmp_path / path.name
+    copy.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert shown(copy) == before
+    copy.write_bytes(path.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+    assert shown(copy) == before
+
+
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_a_spoilt_file_can_be_read(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
