@@ -73,3 +73,30 @@ def test_a_row_without_a_state_of_this_world_is_shown_by_no_release(hermes_home:
     assert len(home.store("get_messages", SESSION, **options)) == 1
 
     assert "MSG002" in [one.rule for one in found(home)]
+
+
+@pytest.mark.parametrize("time", [8.4e252, 1.79e12], ids=["garbage", "milliseconds"])
+def test_a_time_that_an_old_release_stores_ends_its_exports_and_not_those_of_a_new_one(
+    hermes_home: Homes, time: float
+) -> None:
+    home = hermes_home("0.19.0")
+    home.create_session(SESSION)
+    home.exchange(SESSION, 1)
+    row = home.append(SESSION, "user", "odd", timestamp=time)
+    for broken in (home.export(SESSION, "md"), home.export(SESSION, "html")):
+        assert (broken.code, broken.files) == (1, ())
+
+    (finding,) = found(home)
+
+    assert (finding.rule, finding.subject.message_ids) == ("MSG005", (row,))
+    home.upgrade("0.22.2")
+    assert home.export(SESSION, "md").code == 0
+
+
+def test_a_new_release_stores_the_time_of_its_clock_instead(hermes_home: Homes) -> None:
+    home = hermes_home("0.22.2")
+    home.create_session(SESSION)
+    home.exchange(SESSION, 1)
+    home.append(SESSION, "user", "odd", timestamp=8.4e252)
+
+    assert found(home) == []
