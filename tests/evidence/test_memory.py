@@ -204,6 +204,18 @@ def test_of_another_machine_there_is_no_session(scene: Scene) -> None:
     assert attributed(scene) == [(None, ())]
 
 
+def test_of_a_message_that_waited_in_a_chat_its_sessions_are_named(scene: Scene) -> None:
+    scene.session("s2", session_key="agent:main:telegram:dm:1").session("s3", session_key="another")
+    waiting = {
+        "session_key": "agent:main:telegram:dm:1",
+        "reason": "shutdown",
+        "ts": 1,
+        "data": {"text": "hi"},
+    }
+    (scene.exports / "pending.json").write_text(json.dumps(waiting))
+    assert attributed(scene) == [(None, ("s2",))]
+
+
 TEXTS = st.sampled_from(["ok", "what next?", " spaced ", "same", "same"])
 
 

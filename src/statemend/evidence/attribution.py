@@ -17,7 +17,8 @@ import msgspec
 from statemend import formats
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.memory import spoken
-from statemend.formats.artifact import Artifact, Record, Section
+from statemend.formats import pending
+from statemend.formats.artifact import Artifact, Kind, Record, Section
 from statemend.store.connection import Store
 from statemend.store.content import decode_content
 from statemend.store.history import View, messages
@@ -30,6 +31,7 @@ _PROBES = 3
 _MOST = 50
 _SPOKEN = frozenset({"user", "assistant"})
 
+OF_CHAT = "SELECT id FROM sessions WHERE session_key = ? AND typeof(id) = 'text' ORDER BY started_at, id"
 USER_TEXTS = "SELECT session_id, content FROM messages WHERE role = 'user' AND typeof(session_id) = 'text'"
 
 
@@ -73,6 +75,10 @@ def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequen
     def result(session_id: str | None, candidates: Sequence[str], reason: str) -> Attribution:
         return Attribution(artifact, section, session_id, tuple(candidates), reason)
 
+    chat = pending.chat_of(Path(artifact.path)) if artifact.kind is Kind.PENDING else None
+    if chat is not None:
+        ids = [session_id for (session_id,) in store.rows(OF_CHAT, (chat,))]
+        return result(None, ids[-_MOST:], "it was waiting for its turn in a chat; these are its sessions")
     if not holders:
         return result(None, (), "no session of the store has its texts")
     if len(holders) > _MOST:

@@ -45,6 +45,12 @@ def _sections(members: Mapping[str, Any], size: int, flaw: str | None) -> Iterat
         )
 
 
+def chat_of(path: Path) -> str | None:
+    """The key of the chat in which a message was waiting for its turn; ``None`` for the other forms."""
+    members = json_document.members(path)
+    return json_document.text(members.get("session_key")) if "text" in _data(members) else None
+
+
 def records(path: Path, section: Section) -> Iterator[Record]:
     """The messages of the file; one that was waiting for its turn is the user's."""
     return memory_messages.records(_messages(json_document.members(path)))
