@@ -17,11 +17,12 @@ from statemend.report import schemas as of_reports
 _SOURCE = Path(__file__).parents[1] / "src"
 
 #: What makes a file or an output of each schema.
-_MADE_BY = {
+MADE_BY = {
     "statemend/report/v1": "`scan --format json`, `scan -o report.json`",
     "statemend/diff/v1": "`diff --format json`",
     "statemend/baseline/v1": "`scan --write-baseline`",
     "statemend/story/v1": "`report --format json`",
+    "statemend/artifacts/v1": "`artifacts --format json`",
     "statemend/session/v1": "`show --format json`",
     "statemend/rules/v1": "`rules --format json`, `explain --format json`",
     "statemend/plan/v1": "`plan -o`",
@@ -65,7 +66,7 @@ def _schemas() -> Iterator[str]:
             [
                 _linked(schema, published),
                 _first_sentence(kind),
-                _MADE_BY.get(schema, ""),
+                MADE_BY.get(schema, ""),
                 code(field for field in kind.__struct_encode_fields__ if field != "schema"),
             ]
             for schema, kind, published in described()

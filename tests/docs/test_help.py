@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.docs import parsing, shell
-from tests.docs.blocks import Block
+from tests.docs.blocks import PAGES, Block
 
 from statemend.cli.app import EPILOG
 
@@ -35,6 +35,12 @@ def test_each_verb_has_examples_that_can_be_said(verb: str) -> None:
 def test_an_example_is_about_its_verb(verb: str) -> None:
     given = _examples(_VERBS[verb].help or "")
     assert any(words[: len(verb.split())] == verb.split() for words in given)
+
+
+@pytest.mark.parametrize("verb", sorted(_VERBS))
+def test_each_verb_is_on_a_page(verb: str) -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert f"statemend {verb} " in pages
 
 
 def test_the_first_steps_can_be_said() -> None:

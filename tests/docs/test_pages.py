@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from docs.build import PAGES as GENERATED
+from docs.format_page import MADE_BY, described
 from docs.playbook_page import LEAVES, step_types
 from tests.docs.blocks import PAGES, ROOT, name
 
@@ -24,6 +25,10 @@ _PICTURES = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
 def test_a_generated_page_is_fresh(page: str) -> None:
     kept = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert kept == GENERATED[page](), f"docs/{page} is stale: run `make docs`"
+
+
+def test_every_schema_says_what_makes_it() -> None:
+    assert {schema for schema, _, _ in described()} == set(MADE_BY)
 
 
 def test_every_kind_of_step_says_what_it_leaves() -> None:
