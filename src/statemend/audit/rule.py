@@ -45,7 +45,7 @@ _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class Family(StrEnum):
-    """What a rule is about; the first three letters of its id say the same."""
+    """What a rule is about; the first three letters of its id say the same (``FTS`` for the search index)."""
 
     STORE = "store"
     EXPORTS = "exports"
@@ -53,6 +53,8 @@ class Family(StrEnum):
     LINEAGE = "lineage"
     MESSAGES = "messages"
     COUNTERS = "counters"
+    SEARCH = "search"
+    LIFECYCLE = "lifecycle"
 
 
 class Level(IntEnum):

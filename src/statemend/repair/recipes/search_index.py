@@ -1,8 +1,9 @@
-"""Build a damaged search index anew from the messages.
+"""Build a damaged or incomplete search index anew from the messages.
 
-A search index holds nothing that the messages do not: rebuilding it loses nothing. It is left to Hermes where
-a message holds a NUL, for releases of SQLite split such text differently, and an index that one of them built
-cannot be kept up by another. Damage to tables and to other indexes is left alone.
+A search index holds nothing that the messages do not: rebuilding it loses nothing. Where it kept the texts of
+messages that are gone, it may be their only copy, and is left alone. It is left to Hermes where a message
+holds a NUL, for releases of SQLite split such text differently, and an index that one of them built cannot be
+kept up by another. Damage to tables and to other indexes is left alone.
 """
 
 from __future__ import annotations
@@ -13,9 +14,21 @@ from statemend.audit.finding import Finding
 from statemend.audit.structure import TEXT_WITH_NUL, Part
 from statemend.repair.plan import Source, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, step_id
+from statemend.repair.search import keeps_text
 
 #: The indexes whose tokenizers are part of SQLite.
 _OURS = ("messages_fts", "messages_fts_trigram")
+#: Whether an index has a row of a message that is gone.
+_GONE = """
+    SELECT EXISTS (SELECT 1 FROM main.{index}_docsize AS d
+                   WHERE NOT EXISTS (SELECT 1 FROM messages AS m WHERE m.id = d.id))
+"""
+_DAMAGED = "STO003"
+_WHY = {
+    _DAMAGED: "Its pages are damaged; everything in it comes from the messages, which are sound.",
+    "FTS001": "It lacks messages; everything in it comes from them.",
+    "FTS002": "It holds rows of messages that are gone, and no text of them.",
+}
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
@@ -33,17 +46,24 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
             "messages hold NULs, which releases of SQLite split differently: have Hermes rebuild it",
         )
         return
+    if (
+        finding.rule != _DAMAGED
+        and keeps_text(context.store, str(name))
+        and context.store.value(_GONE.format(index=name))
+    ):
+        yield leave(finding, "it holds the only copy of messages that are gone: save what is wanted first")
+        return
     yield Step(
         id=step_id(RECIPE.name, finding),
         recipe=RECIPE.name,
         finding=finding.id,
         step_class=StepClass.SAFE,
         title=f"Build the search index {name} anew",
-        why="Its pages are damaged; everything in it comes from the messages, which are sound.",
+        why=_WHY[finding.rule],
         operations=(),
         reindex=(str(name),),
         sources=(Source(column=str(name), origin="the messages"),),
     )
 
 
-RECIPE = Recipe(name="search-index", serves=("STO003",), doc=__doc__ or "", propose=propose)
+RECIPE = Recipe(name="search-index", serves=tuple(_WHY), doc=__doc__ or "", propose=propose)
