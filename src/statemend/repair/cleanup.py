@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from statemend.audit.context import Progress
+from statemend.audit.finding import Verdict
 from statemend.errors import Refused, RolledBack, StatemendError, Undetermined, UsageError, VerificationFailed
 from statemend.repair import cleanup_plan, preflight, record, rescan
 from statemend.repair.cleanup_check import Examination, still_holds
@@ -292,8 +293,9 @@ def _judged(
     keep: bool = False,
 ) -> Run:
     """The run after another look at the store. A finding that is new and about a session that went, or one
-    above or below it, is a consequence of the deletion, and noted; so is one about a session that was kept,
-    because another process changed it or its file. Any other is trouble."""
+    above or below it, is a consequence of the deletion, and noted; so is a lawful leftover about no single
+    session, and one about a session that was kept, because another process changed it or its file. Any other
+    is trouble."""
     try:
         before = msgspec.json.decode(folder.before.read_bytes(), type=rescan.Look)
     except (OSError, msgspec.DecodeError) as error:
@@ -308,13 +310,18 @@ def _judged(
     named = {member.session for entry in plan.entries for member in entry.members}
     named |= {each.session for each in plan.collapses} - {each.session for each in receipt.collapsed}
     appeared = [finding for finding in after.findings if finding.id not in before.ids]
-    explained = [finding for finding in appeared if finding.subject.session in near | named]
+    explained = [
+        finding
+        for finding in appeared
+        if finding.subject.session in near | named
+        or (finding.subject.session is None and finding.verdict is Verdict.LEFTOVER)
+    ]
     new = {finding.id for finding in appeared} - {finding.id for finding in explained}
     if new and folder.snapshot.is_file():  # another process may have written between look and fence
         new -= rescan.look(plan.envelope(), store=folder.snapshot, now=now, progress=progress).ids
     notes = [
-        f"{each.id}, about {each.subject.session}, "
-        f"{'follows from the deletion' if each.subject.session in near else 'is new'}: {each.summary}"
+        f"{each.id}, about {each.subject.session or 'several sessions'}, "
+        f"{'is new' if each.subject.session in named - near else 'follows from the deletion'}: {each.summary}"
         for each in explained
     ]
     state = State.FAILED if new else State.APPLIED
