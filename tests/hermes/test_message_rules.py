@@ -100,3 +100,35 @@ def test_a_new_release_stores_the_time_of_its_clock_instead(hermes_home: Homes) 
     home.append(SESSION, "user", "odd", timestamp=8.4e252)
 
     assert found(home) == []
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.22.2"])
+def test_cells_that_a_release_cannot_decode_spoil_what_it_reads(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    home.create_session(SESSION)
+    call = {"id": "call_1", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+    home.append(SESSION, "user", [{"type": "text", "text": "What is this?"}])
+    home.append(SESSION, "assistant", "Running.", tool_calls=[call])
+    home.append(SESSION, "tool", "ok", tool_call_id="call_1", tool_name="sh")
+    cut = "UPDATE messages SET {0} = CAST(substr(CAST({0} AS BLOB), 1, 30) AS TEXT) WHERE {0} IS NOT NULL"
+    change(home, cut.format("tool_calls"))
+    change(home, cut.format("content") + " AND role = 'user'")
+    assert contents(home)[0].startswith("\0json:[")
+    assert home.messages(SESSION)[1]["tool_calls"] == []
+
+    assert [(one.rule, len(one.subject.message_ids)) for one in found(home)] == [("MSG006", 2)]
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.22.2"])
+@pytest.mark.parametrize("cell", ["x'61ff'", "CAST(x'61ff' AS TEXT)"], ids=["bytes", "invalid text"])
+def test_what_is_no_text_ends_the_exports_of_a_release(hermes_home: Homes, version: str, cell: str) -> None:
+    home = hermes_home(version)
+    home.create_session(SESSION)
+    home.exchange(SESSION, 1)
+    change(home, f"UPDATE messages SET content = {cell} WHERE role = 'assistant'")
+    assert home.export(SESSION, "jsonl").code == 1
+    home.stop()
+
+    outcome = audit(home.path, rules=("MSG006",), now=home.now, deep=True)
+
+    assert [one.severity.value for one in outcome.findings] == ["high"]
