@@ -21,12 +21,14 @@ nothing of it happens until you write the id of one into the plan file: "chosen"
 
 \b
 The file is readable by you alone. It may hold titles, ids, paths and a system prompt, never the text of a
-message. Write it outside the home. It fits this store until the rows that it names change.
+message: what is to be restored is named by its digest, and read from the files when the plan is carried out.
+Write it outside the home. It fits this store until the rows that it names change.
 
 \b
 Examples:
   statemend plan ~/.hermes -o plan.json
   statemend plan ~/.hermes --exports ~/exports --recipe rebuild-session -o plan.json
+  statemend plan ~/.hermes --restore 20260801_090000_aaaaaa -o plan.json
   statemend plan ~/.hermes --sql | less
 """
 
@@ -51,6 +53,12 @@ def plan(
     exports: Annotated[
         list[Path] | None,
         typer.Option("--exports", metavar="DIR", help="Another folder or file with exports. Repeatable."),
+    ] = None,
+    restore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--restore", metavar="SESSION", help="Plan the return of a deleted session. Repeatable."
+        ),
     ] = None,
     sql: Annotated[bool, typer.Option("--sql", help="Show the statements instead of the summary.")] = False,
     format_: Annotated[
@@ -83,6 +91,7 @@ def plan(
             exports=exports or (),
             recipes=[name for given in recipes for name in given.split(",")] if recipes else None,
             deep=deep,
+            restore=restore or (),
             progress=tell,
         )
     from statemend.report.json import dump

@@ -113,7 +113,7 @@ def _check_operation(operation: Operation) -> None:
     if operation.kind is Kind.DELETE and table in KEPT:
         raise ValueError(f"only a cleanup removes rows of {table}")
     known = {column.name for column in CATALOGUE[table].columns}
-    for cells in (operation.key, operation.before, operation.after):
+    for cells in (operation.key, operation.before, operation.after, operation.withheld):
         for name, value in values(cells).items():
             if name not in known:
                 raise ValueError(f"{table} has no column {name[:_LONGEST_NAME]!r}")
@@ -134,11 +134,17 @@ def _check_insert(operation: Operation) -> None:
         raise ValueError(f"the new row of {operation.table} has two keys")
     if None in operation.key.values():
         raise ValueError(f"the new row of {operation.table} has no key")
+    if operation.withheld and operation.table != "messages":
+        raise ValueError(f"the texts of a new row of {operation.table} are not in it")
+    if operation.withheld.keys() & (operation.key.keys() | operation.after.keys()):
+        raise ValueError("a column of a new message has two values")
 
 
 def _check_existing(operation: Operation) -> None:
     if operation.before_digest is None:
         raise ValueError(f"it does not say what the row of {operation.table} was")
+    if operation.withheld:
+        raise ValueError("only a new message has its text elsewhere")
     if operation.kind is Kind.DELETE:
         if operation.after:
             raise ValueError("a row to be deleted is nothing afterwards")

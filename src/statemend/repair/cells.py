@@ -56,6 +56,12 @@ def decode(cell: Cell) -> SqlValue:
     raise ValueError(f"a cell cannot be {kind!r}")
 
 
+def value_digest(value: SqlValue) -> str:
+    """sha256 (hex) of one value with its type."""
+    typed = [type(value).__name__, encode(value)]
+    return hashlib.sha256(msgspec.json.encode(typed, order="deterministic")).hexdigest()
+
+
 def row_digest(row: Mapping[str, SqlValue]) -> str:
     """sha256 (hex) of a row: every column with its type and exact value, whatever the order of columns."""
     cells = {name: encode(value) for name, value in row.items()}

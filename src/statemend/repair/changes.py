@@ -9,7 +9,7 @@ import msgspec
 
 from statemend.errors import RolledBack
 from statemend.repair import bounds
-from statemend.repair.cells import SqlValue
+from statemend.repair.cells import SqlValue, value_digest
 from statemend.repair.digests import SESSION_COLUMN, primary_key
 from statemend.repair.plan import Kind, Operation
 from statemend.store.connection import Store
@@ -87,6 +87,9 @@ def _beyond(change: Change, mine: Sequence[Operation], derived: frozenset[str]) 
                 return f"{name} changed, and the plan does not say so"
     for name, value in promised.items():
         if name in change.new and name not in derived and not _same(change.new[name], value):
+            return f"{name} is not what the plan says"
+    for name, digest in ((name, each) for operation in mine for name, each in operation.withheld.items()):
+        if value_digest(change.new.get(name)) != digest:
             return f"{name} is not what the plan says"
     return None
 

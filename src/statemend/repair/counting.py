@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from statemend.store.connection import Store
@@ -32,9 +33,14 @@ def count(store: Store, session_id: str) -> Counted:
     0.13 to 0.15 count every row, later releases the live ones; from 0.18 on a row whose state is unset
     becomes live when Hermes opens the store. Each entry of a row's tool calls counts.
     """
-    counts_as_live = {"live", "unset"} if store.schema.era >= Era.V18 else {"live"}
+    return count_rows(store.schema.era, store.rows(_CALLS, (session_id,)))
+
+
+def count_rows(era: Era, rows: Iterable[tuple[Any, ...]]) -> Counted:
+    """Count rows, each given by its state and the cell of its tool calls."""
+    counts_as_live = {"live", "unset"} if era >= Era.V18 else {"live"}
     messages = calls = most = 0
-    for state, raw in store.rows(_CALLS, (session_id,)):
+    for state, raw in rows:
         number = _length(raw)
         if state in counts_as_live:
             messages += 1

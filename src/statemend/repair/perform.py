@@ -13,11 +13,12 @@ import apsw
 import msgspec
 
 from statemend.errors import Refused, RolledBack, StatemendError, Undetermined
-from statemend.repair import position, preflight
+from statemend.repair import position, preflight, texts
 from statemend.repair.journal import Journal
 from statemend.repair.plan import Plan
 from statemend.repair.record import UndoRecord
 from statemend.repair.run import RunFolder
+from statemend.repair.texts import Texts
 from statemend.repair.transaction import Before, Outcome, carry_out, check_fresh, look_ahead
 from statemend.store import durable
 from statemend.store.bundle import inspect
@@ -58,6 +59,7 @@ def perform(
     preflight.check_holders(bundle)
     preflight.check_writable(bundle)
     preflight.check_space(bundle, folder.path)
+    found = texts.find(plan, store)
     with journalled(folder):
         journal.step("preflight passed", size=bundle.main.size)
     outcome: Outcome | None = None
@@ -81,6 +83,7 @@ def perform(
                         now=now,
                         version=version,
                         rehearsed=rehearsed,
+                        found=found,
                     )
             finally:
                 asked = connection.asked_to_commit
@@ -103,13 +106,16 @@ def _change(
     now: float,
     version: int,
     rehearsed: str | None,
+    found: Texts,
 ) -> Outcome:
     """What happens inside the fence. Every failure leaves as ``Refused`` or ``RolledBack``."""
     try:
         journal.step("fence entered")
         check_fresh(connection, plan, now=now, data_version=version)
         journal.step("plan fresh")
-        outcome = carry_out(connection, plan, before=before, journal=journal, rehearsed=rehearsed)
+        outcome = carry_out(
+            connection, plan, before=before, journal=journal, rehearsed=rehearsed, texts=found
+        )
         journal.step("changed and proven", digest=outcome.undo.digest_after)
         keep(folder, outcome)
         journal.step("undo record written", changeset=outcome.undo.changeset)

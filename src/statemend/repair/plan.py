@@ -43,7 +43,8 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     ``key`` names the row by its primary key. ``before`` holds the columns that the operation relies on as
     they were (for an update, at least those it sets; for a delete, all), and ``before_digest`` is the digest
     of the whole row (``cells.row_digest``). ``after`` holds the columns set; for an insert, all that are not
-    default.
+    default. ``texts`` are columns of a new message whose text stays out of the plan: the digest of each
+    (``cells.value_digest``), by which it is found again in the artifacts beside the store.
     """
 
     kind: Kind
@@ -52,6 +53,12 @@ class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     before: dict[str, Cell] = {}
     before_digest: str | None = None
     after: dict[str, Cell] = {}
+    texts: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def withheld(self) -> dict[str, str]:
+        """The columns whose text is not in the plan, with its digest."""
+        return {} if self.texts is msgspec.UNSET else self.texts
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

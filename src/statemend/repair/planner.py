@@ -45,10 +45,20 @@ def make_plan(
     rules: Sequence[str] | None = None,
     now: float | None = None,
     deep: bool = False,
+    restore: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Plan:
     """Plan the repair of the home or store at ``path``; see ``draft``."""
-    made = draft(path, exports=exports, recipes=recipes, rules=rules, now=now, deep=deep, progress=progress)
+    made = draft(
+        path,
+        exports=exports,
+        recipes=recipes,
+        rules=rules,
+        now=now,
+        deep=deep,
+        restore=restore,
+        progress=progress,
+    )
     return made.plan
 
 
@@ -60,17 +70,19 @@ def draft(
     rules: Sequence[str] | None = None,
     now: float | None = None,
     deep: bool = False,
+    restore: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Draft:
     """Audit the home or store at ``path`` with the folders and files ``exports``, and plan its repair.
 
     ``recipes`` names those that may be used, ``rules`` the rules to run; ``None`` means all. ``now`` is epoch
     seconds, by default the present; ``SOURCE_DATE_EPOCH`` in the environment fixes the time that the plan
-    bears. ``deep`` looks at the whole file, search indexes included. A plan with nothing to do has no steps
+    bears. ``deep`` looks at the whole file, search indexes included. ``restore`` are ids of sessions that
+    were lawfully deleted, as far as can be told, and are wanted back. A plan with nothing to do has no steps
     and no choices.
 
-    Raises ``UsageError`` for a path without a store or a name that does not exist, ``StoreHeld`` for a store
-    in use, ``StoreUnreadable`` for one that cannot be read.
+    Raises ``UsageError`` for a path without a store, a name that does not exist or a session of which nothing
+    is left to restore, ``StoreHeld`` for a store in use, ``StoreUnreadable`` for one that cannot be read.
     """
     chosen = select(recipes)
     for named in (path, *exports):
@@ -83,7 +95,7 @@ def draft(
     def observe(context: Context, findings: Sequence[Finding]) -> None:
         if not context.readable:
             raise StoreUnreadable(context.refusal or f"{context.store_label}: cannot be read")
-        made.append(_plan(RecipeContext(context, findings), chosen, beside))
+        made.append(_plan(RecipeContext(context, findings, restore), chosen, beside))
 
     looked = audit(home, exports=beside, rules=rules, now=now, deep=deep, progress=progress, observe=observe)
     (plan,) = made
@@ -108,6 +120,11 @@ def _plan(context: RecipeContext, recipes: tuple[Recipe, ...], exports: Sequence
         planned.append(Planned(id=finding.id, rule=finding.rule, summary=finding.summary))
         steps += [one for one in found if isinstance(one, Step)]
         choices += [one for one in found if isinstance(one, Choice)]
+    if context.wanted:
+        raise UsageError(
+            f"{context.home.store}: nothing to restore of session {min(context.wanted)}: it is in the store, "
+            "or no file beside it has a message of it; `statemend show` tells which"
+        )
     plan = Plan(
         id="",
         made_at="",

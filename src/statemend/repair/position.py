@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from statemend.errors import StoreUnreadable
 from statemend.repair import bounds
+from statemend.repair.cells import value_digest
 from statemend.repair.digests import digest_of, row_of
 from statemend.repair.plan import Kind, Operation
 from statemend.repair.record import TouchedRow, UndoRecord, key_values
@@ -79,7 +80,9 @@ def of_operations(store: Store, operations: Sequence[Operation]) -> Position:
             found.add(Position.OTHER)
         else:
             promised = bounds.values(operation.after)
-            same = all(row.get(name) == value for name, value in promised.items())
+            same = all(row.get(name) == value for name, value in promised.items()) and all(
+                value_digest(row.get(name)) == digest for name, digest in operation.withheld.items()
+            )
             found.add(Position.NEW if same else Position.OTHER)
     return _one(found)
 

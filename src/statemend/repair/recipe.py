@@ -54,9 +54,11 @@ Proposal = Step | Choice | Left
 class RecipeContext:
     """What a recipe may ask: the audit whose findings it serves, with its store still open for reading."""
 
-    def __init__(self, context: Context, findings: Sequence[Finding]) -> None:
+    def __init__(self, context: Context, findings: Sequence[Finding], wanted: Iterable[str] = ()) -> None:
         self.audit = context
         self.findings = tuple(findings)
+        #: Ids of sessions that the operator wants back and no recipe has taken up yet.
+        self.wanted = set(wanted)
         self._kept: dict[object, Any] = {}
 
     @property

@@ -52,8 +52,8 @@ class Look(msgspec.Struct, frozen=True):
 class Judgement(msgspec.Struct, frozen=True):
     """How a change stands the second look. ``remaining`` findings were to be gone, ``new`` ones were not
     there, ``troubles`` say in words what else is wrong. ``revealed`` findings are about a session whose row
-    the plan made: what they tell was so before, and could not be seen. ``later`` ones came after a run that
-    was verified already, and are about sessions that it did not touch."""
+    or messages the plan made: what they tell was so before, and could not be seen. ``later`` ones came after
+    a run that was verified already, and are about sessions that it did not touch."""
 
     remaining: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -118,12 +118,30 @@ def judge(
         f"planning again would still {step}" for step in _safe_steps(plan, served, store, now, progress)
     ]
     return Judgement(
-        remaining=tuple(sorted(after.ids & served)),
+        remaining=tuple(sorted((after.ids & served) - _lessened(before, after))),
         new=tuple(sorted(after.ids - before.ids - revealed - later)),
         revealed=tuple(sorted(revealed)),
         later=tuple(sorted(later - revealed)),
         troubles=tuple(troubles),
     )
+
+
+def _lessened(before: Look, after: Look) -> set[str]:
+    """The findings about several sessions at once that are about fewer now: one was restored, the others are
+    as they were."""
+    counted = {finding.id: number for finding in before.findings if (number := _sessions_counted(finding))}
+    return {
+        finding.id
+        for finding in after.findings
+        if (number := _sessions_counted(finding)) is not None and number < counted.get(finding.id, 0)
+    }
+
+
+def _sessions_counted(finding: Finding) -> int | None:
+    if finding.subject.session is not None:
+        return None
+    values = (fact.value for fact in finding.evidence if fact.label == "sessions")
+    return next((value for value in values if isinstance(value, int)), None)
 
 
 def served_by(plan: Plan) -> set[str]:
@@ -132,12 +150,12 @@ def served_by(plan: Plan) -> set[str]:
 
 
 def _sessions_made(plan: Plan) -> set[str]:
-    """The sessions whose rows the plan makes."""
+    """The sessions whose row, or messages, the plan makes."""
     made = (
-        operation.key.get("id")
+        operation.key.get("id") if operation.table == "sessions" else operation.after.get("session_id")
         for step in plan.selected()
         for operation in step.operations
-        if operation.kind is Kind.INSERT and operation.table == "sessions"
+        if operation.kind is Kind.INSERT and operation.table in ("sessions", "messages")
     )
     return {session_id for session_id in made if isinstance(session_id, str)}
 

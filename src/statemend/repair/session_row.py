@@ -12,14 +12,14 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from statemend.audit.facts import is_time
 from statemend.audit.zone import LocalClocks
 from statemend.repair.cells import SqlValue
-from statemend.repair.counting import count
+from statemend.repair.counting import Counted, count
 from statemend.repair.model_config import NotEditableError, with_key
 from statemend.repair.plan import Operation, Source
 from statemend.repair.recipe import RecipeContext, insert_of
@@ -75,9 +75,9 @@ _CARRIED = (
     "user_id",
 )
 #: Sources that say nothing of where a session was.
-_NAMELESS = frozenset({"", "unknown", RECOVERED})
+NAMELESS = frozenset({"", "unknown", RECOVERED})
 #: Sources of children that are not their parent's.
-_OWN = frozenset({"subagent", "tool", "cron", *_NAMELESS})
+_OWN = frozenset({"subagent", "tool", "cron", *NAMELESS})
 
 _ID_TIME = re.compile(r"(?:^|_)([12]\d{7}_\d{6})(?:_|$)")
 _ID_SHAPES = (
@@ -111,9 +111,19 @@ class Rebuilt(msgspec.Struct, frozen=True):
     title: str | None
 
 
+class Rows(NamedTuple):
+    """The messages that a session has, or will have: their first and last time (epoch seconds, ``None`` where
+    no row tells one), and what its counters are to be."""
+
+    first_at: float | None
+    last_at: float | None
+    counted: Counted
+
+
 class SessionRow:
     """One session row in the making. ``is_planned`` tells of the id of a session whether its row is rebuilt
-    by the same plan, ``takes_title`` whether a title may still be given."""
+    by the same plan, ``is_free`` whether a title may still be given. ``rows`` are the session's messages, by
+    default those in the store."""
 
     def __init__(
         self,
@@ -123,6 +133,7 @@ class SessionRow:
         *,
         is_planned: Callable[[str], bool],
         is_free: Callable[[str], bool],
+        rows: Rows | None = None,
     ) -> None:
         self._context = context
         self._store = context.store
@@ -134,6 +145,7 @@ class SessionRow:
         self._values: dict[str, SqlValue] = {}
         self._sources: dict[str, Source] = {}
         self._before: list[Operation] = []
+        self._rows = rows or _stored_rows(context, session_id)
         self._header = header_of(session_id, context.sections_of(session_id))
         routes: dict[str, Route] = context.once(
             "routes", lambda: read_routes(context.store, context.inventory)
@@ -186,9 +198,9 @@ class SessionRow:
     def _source(self) -> tuple[str, Source]:
         header, route, turn = self._header, self._route, self._turn
         exported = self._said("source")
-        if header is not None and exported not in (None, *_NAMELESS):
+        if header is not None and exported not in (None, *NAMELESS):
             return exported, header.source("")
-        if route is not None and route.columns.get("source", "") not in _NAMELESS:
+        if route is not None and route.columns.get("source", "") not in NAMELESS:
             return route.columns["source"], route.source("")
         for shape, source in _ID_SHAPES:
             if shape.fullmatch(self._id):
@@ -209,8 +221,7 @@ class SessionRow:
         exported = self._said("started_at")
         if self._header is not None and exported is not None:
             return exported, self._header.source("")
-        counted = self._context.census.get(self._id)
-        first = counted.first_at if counted is not None and is_time(counted.first_at) else None
+        first = self._rows.first_at
         clock = _clock_of(self._id)
         offset = None if clock is None else self._clocks().offset_near(clock)
         if clock is not None and offset is not None:
@@ -248,9 +259,8 @@ class SessionRow:
     def _may_be_ended(self) -> bool:
         """Whether the end that an export tells may stand: nothing was said after it, and no pruning that no
         pin stops would take the ended session."""
-        counted = self._context.census.get(self._id)
-        ended, last = self._said("ended_at"), counted.last_at if counted else None
-        if ended is None or (last is not None and is_time(last) and last > ended + _ROUNDING):
+        ended, last = self._said("ended_at"), self._rows.last_at
+        if ended is None or (last is not None and last > ended + _ROUNDING):
             return False
         return "pinned" in self._physical or self._context.inventory.settings.auto_prune is not True
 
@@ -299,19 +309,15 @@ class SessionRow:
         self._set("system_prompt_hash", digest, self._header.source(""))
 
     def _count(self) -> None:
-        counted = count(self._store, self._id)
+        counted = self._rows.counted
         origin = "its rows, counted by the rule of this release"
         self._set("message_count", counted.messages, self._told(origin, table="messages"))
         self._set("tool_call_count", counted.calls, self._told(origin, table="messages"))
 
     def _activity(self) -> None:
-        counted = self._context.census.get(self._id)
-        if counted is not None and is_time(counted.last_at):
-            self._set(
-                "last_activity_at",
-                counted.last_at,
-                self._told("the latest message", table="messages.timestamp"),
-            )
+        last = self._rows.last_at
+        if last is not None:
+            self._set("last_activity_at", last, self._told("the latest message", table="messages.timestamp"))
 
     def _mark_it(self) -> None:
         """Mark the row as rebuilt. One of unknown source is marked by its source."""
@@ -338,6 +344,16 @@ class SessionRow:
             self._set(
                 "pinned", 1, self._told("made up: so that no automatic pruning takes it; unpin it in Hermes")
             )
+
+
+def _stored_rows(context: RecipeContext, session_id: str) -> Rows:
+    counted = context.census.get(session_id)
+    first, last = (counted.first_at, counted.last_at) if counted is not None else (None, None)
+    return Rows(
+        first_at=first if is_time(first) else None,
+        last_at=last if is_time(last) else None,
+        counted=count(context.store, session_id),
+    )
 
 
 def _fitting(column: str, value: Any) -> Any:

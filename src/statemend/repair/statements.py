@@ -30,7 +30,9 @@ class Statement(msgspec.Struct, frozen=True):
 
 def build(operation: Operation) -> Statement:
     """The statement of one operation, with ``?`` for every value. Raises ``ValueError`` for an operation that
-    names no row or sets nothing."""
+    names no row or sets nothing, or whose texts were not put in."""
+    if operation.withheld:
+        raise ValueError(f"the texts of a row of {operation.table} are not in its operation")
     parts = _parts(operation)
     shape = tuple(tuple((name, _needs_cast(value)) for name, value in part.items()) for part in parts)
     values = (value for part in parts for value in part.values())
@@ -63,10 +65,12 @@ def rebuilding(index: str) -> str:
 
 
 def printable(operation: Operation) -> str:
-    """The statement with its values written out, as SQLite reads it, for a person to review."""
+    """The statement with its values written out, as SQLite reads it, for a person to review. A text that is
+    not in the plan stands as a parameter, named after its digest."""
     settings, conditions = (
         {name: _literal(value) for name, value in part.items()} for part in _parts(operation)
     )
+    settings |= {name: _parameter(digest) for name, digest in operation.withheld.items()}
     return _expression(operation.kind, operation.table, settings, conditions).sql(dialect="sqlite") + ";"
 
 
@@ -155,6 +159,12 @@ def _literal(value: SqlValue) -> exp.Expr:
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return exp.Var(this="9e999" if value > 0 else "-9e999")
     return exp.Var(this=repr(value))  # as it is: another spelling may be another type
+
+
+def _parameter(digest: str) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.Placeholder(this=f"text_{digest[:16]}")
 
 
 def _needs_cast(value: SqlValue) -> bool:

@@ -14,7 +14,7 @@ from statemend.repair.recipe import RecipeContext
 from statemend.store.content import parse_json
 
 #: Sources whose messages the view leaves out.
-_MACHINES = frozenset({"cron", "subagent"})
+MACHINES = frozenset({"cron", "subagent"})
 _DELEGATE = "_delegate_from"
 
 _IN_VIEW = "SELECT COUNT(*) FROM messages WHERE session_id = ? AND role <> 'tool'"
@@ -37,7 +37,7 @@ def index_with_row(
         return dependent
     config = parse_json(model_config, None)
     delegated = isinstance(config, dict) and config.get(_DELEGATE) is not None
-    shown = 0 if source in _MACHINES or delegated else context.store.value(_IN_VIEW, (session_id,))
+    shown = 0 if source in MACHINES or delegated else context.store.value(_IN_VIEW, (session_id,))
     if context.store.value(_INDEXED, (session_id,)) != shown:
         raise CannotChangeError(
             f"{SUBSTRING_INDEX} does not fit its messages, and only Hermes can index text with NULs again"

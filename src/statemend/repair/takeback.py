@@ -55,7 +55,9 @@ def take_back(
     connection.allow(everything({c.table: table_columns(store, c.table) for c in changed}))
     inverse = apsw.Changeset.invert(changeset)
     if changed:
-        _apply(connection, inverse, lambda change: change.op != "UPDATE")
+        # A search index leaves out what its session says is a machine's, so messages go before their session.
+        _apply(connection, inverse, _is_message_to_go)
+        _apply(connection, inverse, lambda change: change.op != "UPDATE" and not _is_message_to_go(change))
         with connection.without_triggers():
             _apply(connection, inverse, lambda change: change.op == "UPDATE")
             _empty_again(connection, changed)
@@ -83,6 +85,10 @@ def take_back(
 
 def _apply(connection: RepairConnection, inverse: bytes, wanted: changes.Wanted) -> None:
     apsw.Changeset.apply(inverse, connection.raw, filter_change=wanted, conflict=_settle)
+
+
+def _is_message_to_go(change: apsw.TableChange) -> bool:
+    return change.op == "DELETE" and change.name == "messages"
 
 
 def _empty_again(connection: RepairConnection, changed: Sequence[changes.Change]) -> None:

@@ -19,6 +19,7 @@ from statemend.repair.journal import Journal
 from statemend.repair.plan import Kind, Operation, Plan, Work
 from statemend.repair.preflight import check_identity, check_leases
 from statemend.repair.statements import build
+from statemend.repair.texts import Texts, with_texts
 from statemend.store.writing import RepairConnection
 
 
@@ -106,8 +107,10 @@ def carry_out(
     before: Before,
     journal: Journal,
     rehearsed: str | None = None,
+    texts: Texts | None = None,
 ) -> Outcome:
-    """Carry out the plan's operations and prove what they did.
+    """Carry out the plan's operations and prove what they did. ``texts`` are those that the plan names and
+    does not hold.
 
     Proven is: each statement changed one row; the recorded changes are those that the plan lists or that the
     store's triggers derive from them; every other session and table has the content it had, by digest; no
@@ -126,7 +129,7 @@ def carry_out(
         for index in work.indexes:
             search.rebuild(connection, index)
         for operation in work.messages:
-            _carry_out(connection, operation)
+            _carry_out(connection, with_texts(operation, texts or {}))
         changeset = session.changeset()
     connection.allow({})
     journal.step("statements carried out", operations=len(operations), changeset=len(changeset))

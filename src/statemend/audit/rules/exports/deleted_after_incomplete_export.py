@@ -135,6 +135,7 @@ RULE = Rule(
     level=Level.EXPORTS,
     severity=Severity.CRITICAL,
     verdict=Verdict.FAULT,
+    recipe="restore",
     doc=__doc__ or "",
     check=check,
     reads=(READS_SESSIONS, READS_MESSAGES, COMPRESSION_ENDS),

@@ -106,6 +106,7 @@ RULE = Rule(
     level=Level.EXPORTS,
     severity=Severity.HIGH,
     verdict=Verdict.FAULT,
+    recipe="restore",
     doc=__doc__ or "",
     check=check,
     reads=(GHOSTS, READS_MESSAGES),

@@ -175,6 +175,7 @@ RULE = Rule(
     level=Level.EXPORTS,
     severity=Severity.MEDIUM,
     verdict=Verdict.UNDECIDABLE,
+    recipe="restore",
     doc=__doc__ or "",
     check=check,
     reads=(KNOWN, READS_SESSIONS, READS_MESSAGES),

@@ -1,0 +1,194 @@
+"""Restore a session that is gone from the store, or of which only the tail is left.
+
+Its rows are put together from everything that still shows them: exports, transcripts, snapshots, other
+stores. Each message comes back once, in its order, with its own time, live or archived as the newest
+transcript shows it, and names the file that it comes from. A source that drops or masks something fills only
+what no better one holds. What nothing holds is counted, and stays lost. A tail that is in the store already
+stays as it is; the rows before it are put in front.
+
+Nothing in a store tells whether somebody deleted a session on purpose. So this is always the operator's
+choice, with one option for each way in which sources that contradict each other can be read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from statemend.audit.facts import listed, moment
+from statemend.audit.finding import Finding, Verdict
+from statemend.evidence.rows import Fidelity
+from statemend.evidence.salvage import Gap, Lack
+from statemend.repair import restored_rows
+from statemend.repair.marks import CannotChangeError
+from statemend.repair.plan import Choice, Option, Step, StepClass
+from statemend.repair.recipe import (
+    Proposal,
+    Recipe,
+    RecipeContext,
+    choice_id,
+    leave,
+    row_of,
+    step_id,
+)
+from statemend.repair.restored_session import session_row
+from statemend.repair.salvaged import Salvaged, SalvagedRow, Way, salvaged
+from statemend.repair.session_traces import read_logs
+from statemend.store.message import RowState
+
+_KNOWN = """
+SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1) OR EXISTS (SELECT 1 FROM messages WHERE session_id = ?1)
+"""
+_FIDELITIES = {
+    Fidelity.LOSSY: "in a form that drops some of a message",
+    Fidelity.MASKED: "masked, with secrets redacted",
+}
+_LOST = {
+    Lack.CUT: "a file ends before its end",
+    Lack.COMPACTED: "a summary stands for turns that nothing shows",
+    Lack.FILTERED: "only what the user said is left",
+}
+
+
+def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    if finding.subject.session is not None:
+        context.wanted.discard(finding.subject.session)
+        yield from _offer(context, finding, finding.subject.session)
+    elif finding.verdict is Verdict.LEFTOVER:
+        taken = sorted(each for each in context.wanted if _is_gone(context, each))
+        context.wanted.difference_update(taken)
+        for session_id in taken:
+            yield from _offer(context, finding, session_id)
+        if not taken:
+            yield leave(
+                finding, f"lawful as it is: {finding.summary} `statemend plan --restore ID` plans its return."
+            )
+
+
+def _is_gone(context: RecipeContext, session_id: str) -> bool:
+    """Whether the store has nothing of a session and something else shows messages of it."""
+    if context.store.value(_KNOWN, (session_id,)):
+        return False
+    return any(
+        session_id in sections()
+        for sections in (context.inventory.by_session, context.inventory.stores_by_session)
+    )
+
+
+def _offer(context: RecipeContext, finding: Finding, session_id: str) -> Iterator[Proposal]:
+    """The choice whether one session comes back."""
+    lost = salvaged(context.store, context.inventory, session_id)
+    try:
+        options = [
+            _option(context, finding, lost, way, number) for number, way in enumerate(lost.ways, start=1)
+        ]
+    except CannotChangeError as obstacle:
+        yield leave(finding, f"it cannot be restored into this store: {obstacle}")
+        return
+    if not all(option.steps for option in options):
+        yield leave(finding, "no file shows a message of it that the store lacks")
+        return
+    yield Choice(
+        id=_named(choice_id(RECIPE.name, finding), finding, session_id),
+        finding=finding.id,
+        question=f"Session {session_id} may have been deleted on purpose. Shall it be restored?"
+        if row_of(context.store, "sessions", {"id": session_id}) is None
+        else f"Only the tail of session {session_id} is left. Shall what came before be restored?",
+        options=(
+            *options,
+            Option(id="leave", title="leave it as it is", evidence=_deleted(context, session_id)),
+        ),
+    )
+
+
+def _option(context: RecipeContext, finding: Finding, lost: Salvaged, way: Way, number: int) -> Option:
+    rows = lost.rows(way)
+    several = len(lost.ways) > 1
+    title = f"restore {_messages(len({row.message for row in rows}))} of it"
+    if several:
+        title += " with every reading" if way.artifact is None else f" as {way.artifact} has it"
+    steps = (_step(context, finding, lost, rows, number),) if rows else ()
+    return Option(
+        id=f"restore-{number}" if several else "restore",
+        title=title,
+        evidence=tuple(_evidence(lost, rows)),
+        steps=steps,
+    )
+
+
+def _step(
+    context: RecipeContext, finding: Finding, lost: Salvaged, rows: Sequence[SalvagedRow], number: int
+) -> Step:
+    session_id = lost.union.session_id
+    placed = restored_rows.numbered(context, lost, rows)
+    rebuilt = session_row(context, finding.id, session_id, rows)
+    return Step(
+        id=_named(step_id(RECIPE.name, finding, number), finding, session_id),
+        recipe=RECIPE.name,
+        finding=finding.id,
+        step_class=StepClass.CHOICE,
+        title=f"Restore {_messages(len({row.message for row in rows}))} of session {session_id}",
+        why=f"{finding.summary} {' '.join(_evidence(lost, rows))}",
+        operations=(*rebuilt.operations, *restored_rows.inserts(context, session_id, placed)),
+        reindex=rebuilt.reindex,
+        sessions=(session_id,),
+        sources=(*rebuilt.sources, *restored_rows.sources(context, lost, placed)),
+    )
+
+
+def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow]) -> Iterator[str]:
+    """What an operator must know before choosing, one sentence each."""
+    messages = {row.message: row for row in rows}
+    times = [at for number in messages if (at := lost.union.messages[number].at) is not None]
+    yield (
+        f"{_messages(len(messages))} in {len(rows):,} rows come back, "
+        f"from {moment(min(times, default=None))} to {moment(max(times, default=None))}."
+    )
+    states = Counter(row.state for row in rows)
+    hidden = [
+        f"{states[each]:,} {each.value}" for each in (RowState.ARCHIVED, RowState.REWOUND) if states[each]
+    ]
+    if hidden:
+        yield f"Of the rows {' and '.join(hidden)}: no longer live in the newest transcript."
+    told = Counter(row.fidelity for row in messages.values())
+    for fidelity, what in _FIDELITIES.items():
+        if told[fidelity]:
+            yield f"{_messages(told[fidelity])} only {what}."
+    unsure = sum(lost.union.messages[number].suspect for number in messages)
+    if unsure:
+        yield f"{_messages(unsure)} look redacted, and nothing tells whether they are."
+    untimed = sum(not row.timed for row in messages.values())
+    if untimed:
+        yield f"{_messages(untimed)} get a made-up time, that of the message before."
+    yield f"Files: {', '.join(map(str, listed(sorted({row.place.artifact for row in rows}))))}."
+    for stranger in lost.union.strangers:
+        yield f"{stranger.artifact} shares no message with the others: it may be of another store."
+    yield from map(_gap, lost.union.gaps)
+
+
+def _gap(gap: Gap) -> str:
+    number = "An unknown number of messages" if gap.count is None else f"At least {_messages(gap.count)}"
+    return (
+        f"{number} between {moment(gap.first_at)} and {moment(gap.last_at)} is in no file and stays lost: "
+        f"{_LOST[gap.lack]} ({gap.artifact})."
+    )
+
+
+def _deleted(context: RecipeContext, session_id: str) -> tuple[str, ...]:
+    """What shows that somebody deleted it."""
+    line = context.once("logged", lambda: read_logs(context.inventory)).deletions.get(session_id)
+    if line is None:
+        return ()
+    return (f"{line.path}, line {line.number}: the gateway saw it deleted at {line.clock}",)
+
+
+def _named(name: str, finding: Finding, session_id: str) -> str:
+    """The id of a choice or a step; where the finding is about several sessions, with its own."""
+    return name if finding.subject.session == session_id else f"{name}/{session_id}"
+
+
+def _messages(number: int) -> str:
+    return "1 message" if number == 1 else f"{number:,} messages"
+
+
+RECIPE = Recipe(name="restore", serves=("EXP002", "ORP003", "ORP005"), doc=__doc__ or "", propose=propose)

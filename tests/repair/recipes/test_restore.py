@@ -1,0 +1,328 @@
+"""The recipe ``restore``: a session that is gone, or of which only the tail is left, comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder
+from tests.repair.planning import only_choice, option_steps, plan_of, text_of
+
+from statemend.errors import Refused, UsageError
+from statemend.formats import jsonl, markdown
+from statemend.formats.artifact import Kind
+from statemend.repair.apply import apply
+from statemend.repair.plan import Plan, dump
+from statemend.repair.rehearse import rehearse
+from statemend.repair.run import State
+from statemend.repair.undo import undo
+from statemend.repair.verify import verify
+from statemend.store.connection import open_for_audit
+from statemend.store.history import View, messages, records, session_record
+from statemend.store.identity import session_digest, store_digest
+
+Build = Callable[..., HomeBuilder]
+
+SID = "20260801_090000_aaaaaa"
+SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were summarized."
+ROWS = "SELECT * FROM messages ORDER BY id"
+FLAGS = "SELECT id, content, active, compacted FROM messages ORDER BY id"
+CALL = [{"id": "c1", "type": "function", "function": {"name": "sh", "arguments": '{"command": "ls"}'}}]
+COMPACTING = ("0.18.2", "0.19.0", "0.20.1", "0.22.2")
+
+
+def talk(home: HomeBuilder, **columns: Any) -> None:
+    """Six rows, one of them a call, one its result, one of parts, behind another session's."""
+    home.sql("DELETE FROM sqlite_sequence")
+    home.chat("other", 2)
+    home.session(SID, title="A plan", message_count=6, tool_call_count=1, **columns)
+    home.message(SID, content="what is next?")
+    home.message(SID, "assistant", "Let me look.", tool_calls=CALL, reasoning="I need it.")
+    home.message(SID, "tool", "12 plan.md", tool_call_id="c1", tool_name="sh")
+    home.message(SID, "assistant", "Twelve lines.", finish_reason="stop", token_count=7)
+    home.message(SID, content='\0json:[{"type": "text", "text": "and now?"}]')
+    home.message(SID, "assistant", "Done — ünïcode \U0001f642 and ''quotes''")
+
+
+def compact(home: HomeBuilder) -> None:
+    """In place: every row archived, a summary, the last two rows again."""
+    tail = home.sql("SELECT role, content, timestamp FROM messages WHERE session_id = ?", bindings=(SID,))[
+        -2:
+    ]
+    home.sql("UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ?", bindings=(SID,))
+    home.message(SID, content=SUMMARY, timestamp=START + 300)
+    for role, content, at in tail:
+        home.message(SID, role, content, timestamp=at)
+    home.sql("UPDATE sessions SET message_count = 3, tool_call_count = 0 WHERE id = ?", bindings=(SID,))
+
+
+def export(
+    home: HomeBuilder, name: str, *, kind: Kind = Kind.JSONL, view: View = View.ACTIVE, sid: str = SID
+) -> Path:
+    with open_for_audit(home.store) as store:
+        row = session_record(store, sid) or {"id": sid}
+        if kind is Kind.JSONL:
+            text = "".join(jsonl.render(row, list(records(store, sid, view))))
+        else:
+            shown = list(messages(store, sid, view))
+            text = markdown.render(row, [(sid, shown)], kind=kind, exported_at=START + 400, lineage=())
+    return home.file(f"session-exports/{name}", text)
+
+
+def delete(home: HomeBuilder, *, sid: str = SID) -> None:
+    home.sql("DELETE FROM messages WHERE session_id = ?", bindings=(sid,))
+    home.sql("DELETE FROM sessions WHERE id = ?", bindings=(sid,))
+
+
+def beheaded(home: HomeBuilder) -> None:
+    """Deleted, and made again in passing, with what the agent said next."""
+    delete(home)
+    home.session(SID, source="unknown", started_at=START + 500, message_count=2)
+    home.message(SID, content="one more thing", timestamp=START + 500)
+    home.message(SID, "assistant", "Gladly.", timestamp=START + 501)
+
+
+def chosen(plan: Plan, option: str) -> Plan:
+    choices = tuple(msgspec.structs.replace(each, chosen=option) for each in plan.choices)
+    return msgspec.structs.replace(plan, choices=choices)
+
+
+def written(plan: Plan, tmp_path: Path) -> Path:
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump(plan))
+    return file
+
+
+def digest(home: HomeBuilder) -> str:
+    with open_for_audit(home.store) as store:
+        return store_digest(store)
+
+
+def shown(home: HomeBuilder, view: View = View.DISPLAY) -> str:
+    with open_for_audit(home.store) as store:
+        return session_digest(store, SID, view)
+
+
+@contextmanager
+def restored(home: HomeBuilder, tmp_path: Path, option: str = "restore", **options: Any) -> Iterator[None]:
+    """The home with a plan carried out; afterwards it is taken back, exactly."""
+    before = digest(home)
+    plan = chosen(plan_of(home, **options), option)
+    run = apply(written(plan, tmp_path), run_dir=tmp_path / "run", now=NOW)
+    assert (run.state, run.remaining, run.new, run.troubles) == (State.APPLIED, (), (), ())
+    assert plan_of(home).choices == ()
+    yield
+    assert undo(tmp_path / "run", now=NOW).state is State.UNDONE
+    assert digest(home) == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_export_of_whole_rows_gives_back_the_very_rows(build: Build, tmp_path: Path, version: str) -> None:
+    home = build(version)
+    talk(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    rows, display = home.sql(FLAGS if version > "0.18" else ROWS), shown(home)
+    delete(home)
+    with restored(home, tmp_path, restore=[SID]):
+        assert home.sql(FLAGS if version > "0.18" else ROWS) == rows
+        assert shown(home) == display
+        (row,) = home.sql(
+            "SELECT source, title, started_at, message_count, tool_call_count FROM sessions WHERE id = ?",
+            bindings=(SID,),
+        )
+        assert row == ("cli", "A plan", START, 6, 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_tail_is_put_behind_what_came_before(build: Build, tmp_path: Path, version: str) -> None:
+    home = build(version)
+    talk(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    before = home.sql("SELECT id, content FROM messages ORDER BY id")
+    beheaded(home)
+    tail = home.sql("SELECT * FROM messages WHERE session_id = ? ORDER BY id", bindings=(SID,))
+    with restored(home, tmp_path):
+        now = home.sql("SELECT id, content FROM messages ORDER BY id")
+        assert now[: len(before)] == before
+        assert [content for _, content in now[len(before) :]] == ["one more thing", "Gladly."]
+        assert home.sql("SELECT * FROM messages WHERE id > 8 ORDER BY id") == tail
+        assert home.sql(
+            "SELECT source, title, started_at, message_count FROM sessions WHERE id = ?", bindings=(SID,)
+        ) == [("cli", "A plan", START, 8)]
+
+
+@pytest.mark.parametrize("version", COMPACTING)
+def test_what_was_archived_comes_back_archived(build: Build, tmp_path: Path, version: str) -> None:
+    home = build(version)
+    talk(home)
+    export(home, "before.jsonl")
+    compact(home)
+    export(home, "after.jsonl")
+    rows, display, active = home.sql(FLAGS), shown(home), shown(home, View.ACTIVE)
+    delete(home)
+    with restored(home, tmp_path, restore=[SID]):
+        assert home.sql(FLAGS) == rows
+        assert (shown(home), shown(home, View.ACTIVE)) == (display, active)
+
+
+@pytest.mark.parametrize("version", COMPACTING)
+def test_a_display_export_gives_back_both_views(build: Build, tmp_path: Path, version: str) -> None:
+    """Its rows do not name the archived originals of what was kept: all rows get new ids, in their order."""
+    home = build(version)
+    talk(home)
+    compact(home)
+    export(home, "display.jsonl", view=View.DISPLAY)
+    display, active, highest = shown(home), shown(home, View.ACTIVE), home.sql("SELECT MAX(id) FROM messages")
+    delete(home)
+    with restored(home, tmp_path, restore=[SID]):
+        assert (shown(home), shown(home, View.ACTIVE)) == (display, active)
+        assert home.sql("SELECT MIN(id) FROM messages WHERE session_id = ?", bindings=(SID,)) > highest
+
+
+def test_what_no_file_holds_is_counted_and_stays_lost(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    compact(home)
+    export(home, "after.md", kind=Kind.MARKDOWN)
+    active = shown(home, View.ACTIVE)
+    delete(home)
+    choice = only_choice(plan_of(home))
+    said = " ".join(choice.options[0].evidence)
+    assert "3 messages in 3 rows come back" in said
+    assert "3 messages only in a form that drops some of a message" in said
+    assert "An unknown number of messages between" in said
+    assert "a summary stands for turns that nothing shows" in said
+    with restored(home, tmp_path):
+        assert shown(home, View.ACTIVE) == active
+
+
+def test_an_older_export_fills_what_a_newer_lossy_one_lacks(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "before.md", kind=Kind.MARKDOWN)
+    compact(home)
+    export(home, "after.md", kind=Kind.MARKDOWN)
+    active = [
+        row[0] for row in home.sql("SELECT role FROM messages WHERE active = 1 AND session_id <> 'other'")
+    ]
+    delete(home)
+    with restored(home, tmp_path, restore=[SID]):
+        states = home.sql(
+            "SELECT role, active, compacted FROM messages WHERE session_id = ? ORDER BY id", bindings=(SID,)
+        )
+        assert [role for role, live, _ in states if live] == active
+        assert [(live, archived) for _, live, archived in states] == [(0, 1)] * 6 + [(1, 0)] * 3
+
+
+def test_a_plan_holds_no_text_and_each_row_names_where_it_comes_from(build: Build, tmp_path: Path) -> None:
+    home = build("0.22.2")
+    talk(home)
+    path = export(home, "whole.jsonl", view=View.RAW)
+    beheaded(home)
+    plan = plan_of(home)
+    for text in ("what is next", "Let me look", "12 plan.md", "command", "and now", "I need it", "quotes"):
+        assert text not in text_of(plan)
+    (step,) = option_steps(only_choice(plan), "restore")
+    named = {each.column: each for each in step.sources if each.column.startswith("messages.")}
+    assert list(named) == [f"messages.{number}" for number in range(3, 9)]
+    assert {each.artifact for each in named.values()} == {str(path)}
+    assert named["messages.4"].locator == "byte 0, message 2, row 4"
+    assert named["messages.4"].origin == "jsonl, exact"
+    assert all(len(each.digest or "") == 64 for each in named.values())
+
+
+def test_a_file_that_no_longer_holds_a_text_is_no_source(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    path = export(home, "whole.jsonl", view=View.RAW)
+    beheaded(home)
+    file = written(chosen(plan_of(home), "restore"), tmp_path)
+    path.write_bytes(path.read_bytes().replace(b"Twelve lines", b"Eleven lines"))
+    before = digest(home)
+    with pytest.raises(Refused, match="the plan is stale: 1 text"):
+        rehearse(file, now=NOW)
+    with pytest.raises(Refused, match="the plan is stale: 1 text"):
+        apply(file, run_dir=tmp_path / "run", now=NOW)
+    assert digest(home) == before
+
+
+def test_what_came_back_is_known_and_undone_without_the_file(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    path = export(home, "whole.jsonl", view=View.RAW)
+    beheaded(home)
+    before = digest(home)
+    file = written(chosen(plan_of(home), "restore"), tmp_path)
+    apply(file, run_dir=tmp_path / "run", now=NOW)
+    path.unlink()
+    assert verify(tmp_path / "run", now=NOW).state is State.APPLIED
+    assert undo(tmp_path / "run", now=NOW).state is State.UNDONE
+    assert digest(home) == before
+
+
+def test_contradicting_files_are_a_choice_with_an_option_for_each(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    one = export(home, "one.jsonl", view=View.RAW)
+    two = home.file("session-exports/two.jsonl", one.read_bytes().replace(b"Twelve lines", b"Eleven lines"))
+    delete(home)
+    choice = only_choice(plan_of(home, restore=[SID]))
+    assert [option.id for option in choice.options] == ["restore-1", "restore-2", "leave"]
+    by_file = {path: option for option in choice.options for path in (one, two) if str(path) in option.title}
+    with restored(home, tmp_path, by_file[two].id, restore=[SID]):
+        assert home.sql("SELECT content FROM messages WHERE id = 6") == [("Eleven lines.",)]
+
+
+def test_ids_that_this_store_never_gave_are_not_used(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    delete(home)
+    home.sql("UPDATE sqlite_sequence SET seq = 4 WHERE name = 'messages'")
+    with restored(home, tmp_path, restore=[SID]):
+        ids = [row[0] for row in home.sql("SELECT id FROM messages WHERE session_id = ?", bindings=(SID,))]
+        assert ids[0] > 4
+        assert ids == sorted(ids)
+
+
+def test_an_id_that_another_row_has_is_not_used(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    delete(home)
+    home.message("other", "user", "later", id=5)
+    home.sql("UPDATE sessions SET message_count = 3 WHERE id = 'other'")
+    with restored(home, tmp_path, restore=[SID]):
+        assert home.sql("SELECT session_id FROM messages WHERE id = 5") == [("other",)]
+        assert home.sql("SELECT COUNT(*), MIN(id) FROM messages WHERE session_id = ?", bindings=(SID,)) == [
+            (6, 9)
+        ]
+
+
+def test_a_deleted_session_is_left_alone_unless_it_is_asked_for(build: Build) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    delete(home)
+    plan = plan_of(home)
+    assert (plan.steps, plan.choices) == ((), ())
+    (left,) = [each for each in plan.left if each.rule == "ORP003"]
+    assert left.reason.startswith("lawful as it is")
+    with pytest.raises(UsageError, match="nothing to restore of session nobody"):
+        plan_of(home, restore=["nobody"])
+
+
+def test_of_several_deleted_sessions_one_comes_back(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    home.chat("second", 2)
+    export(home, "whole.jsonl", view=View.RAW)
+    export(home, "second.jsonl", sid="second")
+    delete(home)
+    delete(home, sid="second")
+    with restored(home, tmp_path, restore=[SID]):
+        assert home.sql("SELECT id FROM sessions ORDER BY id") == [(SID,), ("other",)]
