@@ -1,0 +1,1 @@
+"""Rules about how sessions begin and end."""
