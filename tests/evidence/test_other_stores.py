@@ -100,6 +100,22 @@ def test_lists_a_session_of_which_rows_are_gone(scene: Scene) -> None:
     assert listed(looked(scene), scene.root) == {PLACES[0]: ["s1"]}
 
 
+def test_lists_a_session_that_was_rewritten_with_as_many_rows(scene: Scene) -> None:
+    """What /retry of the older releases does: the rows go, and others come."""
+    kept_at(scene, PLACES[0], 1000.0)
+    scene.change("DELETE FROM messages WHERE content = 'kept too'")
+    scene.say("another answer", 12, role="assistant").say("and on", 13)
+    assert listed(looked(scene), scene.root) == {PLACES[0]: ["s1"]}
+
+
+def test_rows_of_any_number_are_told_apart(scene: Scene) -> None:
+    scene.change("UPDATE messages SET id = id + 9223372036854775800 WHERE session_id = 's1'")
+    kept_at(scene, PLACES[0], 1000.0)
+    assert listed(looked(scene), scene.root) == {PLACES[0]: []}
+    scene.change("DELETE FROM messages WHERE content = 'kept'")
+    assert listed(looked(scene), scene.root) == {PLACES[0]: ["s1"]}
+
+
 def test_of_many_stores_the_newest_speaks_unless_it_is_deep(scene: Scene) -> None:
     older, newer = (f"state-snapshots/{number}/state.db" for number in (1, 2))
     scene.say("was edited away", 22, "s2")
@@ -117,7 +133,7 @@ def test_of_many_stores_the_newest_speaks_unless_it_is_deep(scene: Scene) -> Non
     }
     (skipped,) = inventory.skipped
     assert skipped.reason == (
-        "2 sessions are listed from a newer store that has them too; it is looked at with --deep"
+        "2 sessions are listed from a newer store with the same rows; it is looked at with --deep"
     )
     assert not skipped.unread
     deep = looked(scene, deep=True)
@@ -135,6 +151,7 @@ def test_what_takes_large_copies_waits_for_deep(scene: Scene, monkeypatch: pytes
         archive.writestr("state.db", path.read_bytes())
     forget(scene, "s2")
     monkeypatch.setattr(other_stores, "_UNASKED", path.stat().st_size // 2)
+    monkeypatch.setattr(other_stores, "_HASHED", path.stat().st_size // 2)
     inventory = looked(scene)
     assert listed(inventory, scene.root) == {PLACES[0]: ["s2"]}
     assert [each.sha256 for each in inventory.stores] == [""]

@@ -1,8 +1,8 @@
 """Other stores beside the audited one: which of its sessions, and which rows of them, they still have.
 
 A home may keep twenty of a gigabyte each. So only lists of sessions are read here, answered from indexes,
-and of those only what the audited store lacks is kept, from the newest store that has it. A *deep* look keeps
-all, and unpacks and copies whatever that takes.
+and of those only what the audited store lacks is kept, once for each set of rows. A *deep* look keeps all,
+and unpacks and copies whatever that takes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from statemend.evidence.walk import Found, Skipped
 from statemend.formats import archives, files, stores
 from statemend.formats.archive_member import STORE_NAME, ArchiveFault
 from statemend.formats.artifact import Artifact, Kind, Section
+from statemend.formats.stores import Extent
 from statemend.store.bundle import SIBLING_MARKS, inspect
 from statemend.store.connection import Store
 from statemend.store.index_texts import count_leftovers
@@ -34,8 +35,9 @@ _RETIRED = ".retired-wal-"
 _PASSING_FILES = ("pre-update-", "pre-migration-")
 _PASSING_SIBLINGS = (".malformed-backup-", ".pre-update-emergency-")
 
-#: So many bytes are unpacked, copied and hashed without being asked for more.
+#: So many bytes are unpacked and copied without being asked for more, and no larger file is hashed.
 _UNASKED = 256 * 1024**2
+_HASHED = 16 * 1024**2
 _ASK = "it is looked at with --deep"
 
 
@@ -96,7 +98,7 @@ def look(
 
     The sections of each are the sessions of which it has rows that ``store``, the audited one, lacks.
     """
-    looker = _Looker(_counted(store), deep=deep)
+    looker = _Looker(store, deep=deep)
     found: list[Artifact] = []
     skipped: list[Skipped] = []
     newest = sorted(candidates, key=lambda each: (each.modified_at, str(each.path)), reverse=True)
@@ -111,21 +113,14 @@ def look(
     return found, skipped
 
 
-def _counted(store: Store | None) -> Mapping[str, int]:
-    """The rows of each session of the audited store; none where it cannot be read."""
-    try:
-        return dict(stores.counts(store)) if store is not None else {}
-    except StoreUnreadable:
-        return {}
-
-
 class _Looker:
     """Looks at one store after the other; remembers what newer ones have, and what was spent."""
 
-    def __init__(self, known: Mapping[str, int], *, deep: bool) -> None:
-        self._known = known
+    def __init__(self, audited: Store | None, *, deep: bool) -> None:
+        self._audited = audited
+        self._known = _extents(audited)
         self._deep = deep
-        self._listed: dict[str, int] = {}
+        self._listed: dict[str, list[Extent]] = {}
         self._left = _UNASKED
 
     def look(self, found: Found) -> Iterator[Artifact | Skipped]:
@@ -161,7 +156,7 @@ class _Looker:
         if copied and not self._affords(copied):
             yield Skipped(artifact.path, f"a store that takes a copy of {copied:,} bytes to read; {_ASK}")
             return
-        if self._affords(artifact.size):
+        if self._deep or artifact.size <= _HASHED:
             artifact = msgspec.structs.replace(
                 artifact, sha256=files.Scan(archives.split(path)[0]).drain().sha256
             )
@@ -172,13 +167,14 @@ class _Looker:
                     yield Skipped(artifact.path, "a database, not an export")
                     return
                 sections: list[Section] = []
-                for session_id, rows in stores.counts(store):
-                    if rows <= self._known.get(session_id, 0):
+                for session_id, extent in stores.extents(store):
+                    if not self._lacks(session_id, extent):
                         continue
-                    if not self._deep and rows <= self._listed.get(session_id, 0):
+                    listed = self._listed.setdefault(session_id, [])
+                    if not self._deep and extent in listed:
                         older += 1
                         continue
-                    self._listed[session_id] = max(rows, self._listed.get(session_id, 0))
+                    listed.append(extent)
                     sections.append(stores.section_of(store, session_id))
                 if self._deep and (texts := count_leftovers(store)):
                     sections.append(_of_index(texts))
@@ -189,7 +185,15 @@ class _Looker:
         yield msgspec.structs.replace(artifact, sections=tuple(sections), damage=damage)
         if older:
             sessions = "1 session is" if older == 1 else f"{older:,} sessions are"
-            yield Skipped(artifact.path, f"{sessions} listed from a newer store that has them too; {_ASK}")
+            yield Skipped(artifact.path, f"{sessions} listed from a newer store with the same rows; {_ASK}")
+
+    def _lacks(self, session_id: str, theirs: Extent) -> bool:
+        """Whether the audited store lacks a row of these, told by the ids alone: it may well have the message
+        under another, and the comparison by content then says so."""
+        ours = self._known.get(session_id)
+        if ours is None or self._audited is None:
+            return True
+        return ours != theirs and stores.extent_up_to(self._audited, session_id, theirs.last) != theirs
 
     def _affords(self, size: int) -> bool:
         """Whether so many bytes may still be read or written without being asked for; they are then spent."""
@@ -198,6 +202,14 @@ class _Looker:
                 return False
             self._left -= size
         return True
+
+
+def _extents(store: Store | None) -> Mapping[str, Extent]:
+    """The rows of each session of the audited store; none where it cannot be read."""
+    try:
+        return dict(stores.extents(store)) if store is not None else {}
+    except StoreUnreadable:
+        return {}
 
 
 def _of_index(texts: int) -> Section:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -28,17 +28,28 @@ MAGIC = b"SQLite format 3\0"
 SIDECARS = ("-wal", "-shm", "-journal")
 
 #: Answered from an index, whatever the messages weigh.
-_COUNTS = """
-SELECT session_id, COUNT(*)
+_MEASURES = "COUNT(*), MAX(id), SUM(id & 4294967295)"
+_EXTENTS = f"""
+SELECT session_id, {_MEASURES}
 FROM messages
 WHERE typeof(session_id) = 'text'
 GROUP BY session_id
 ORDER BY session_id
 """
+_UP_TO = f"SELECT {_MEASURES} FROM messages WHERE session_id = ? AND id <= ?"
 _SESSION = "SELECT title, started_at, parent_session_id, message_count FROM sessions WHERE id = ?"
 _NEEDED = ("session_id", "role", "content")
 #: Several may be open at a time.
 _CACHE_KIB = 4 * 1024
+
+
+class Extent(NamedTuple):
+    """Which rows a store has of a session: two that are equal are of the same row ids. ``last`` is the
+    highest of them, ``total`` their sum as far as it fits."""
+
+    rows: int
+    last: int | None
+    total: int | None
 
 
 def recognise(head: bytes) -> Kind | None:
@@ -58,7 +69,7 @@ def read(path: Path) -> Artifact:
         with opened(path) as store:
             if not is_hermes(store):
                 return msgspec.structs.replace(artifact, kind=Kind.UNCLASSIFIED)
-            sections = tuple(section_of(store, session_id) for session_id, _ in counts(store))
+            sections = tuple(section_of(store, session_id) for session_id, _ in extents(store))
             damage = None if store.unchanged() else "the file changed while it was read"
             return msgspec.structs.replace(artifact, sections=sections, damage=damage)
     except (StoreUnreadable, ArchiveFault) as error:
@@ -106,9 +117,15 @@ def is_hermes(store: Store) -> bool:
     return all(store.has_column("messages", column) for column in _NEEDED)
 
 
-def counts(store: Store) -> Iterator[tuple[str, int]]:
-    """The sessions that messages name, in the order of their ids, and how many rows each has."""
-    yield from store.rows(_COUNTS)
+def extents(store: Store) -> Iterator[tuple[str, Extent]]:
+    """The sessions that messages name, in the order of their ids, and which rows each has."""
+    for session_id, *measures in store.rows(_EXTENTS):
+        yield session_id, Extent(*measures)
+
+
+def extent_up_to(store: Store, session_id: str, last: int | None) -> Extent:
+    """Which rows a session has up to the row id ``last``."""
+    return Extent(*(store.one(_UP_TO, (session_id, last)) or (0, None, None)))
 
 
 def section_of(store: Store, session_id: str) -> Section:
