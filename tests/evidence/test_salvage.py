@@ -170,6 +170,18 @@ def test_a_text_that_looks_redacted_is_suspect_where_nothing_tells(scene: Scene,
     assert [each.suspect for each in saved(scene).messages] == [False] * 6 + [True]
 
 
+MARKED = ["password=***", '{"key": "***"}', "ghp_ab...6789", "see [REDACTED PRIVATE KEY]", "«redacted:sk-…»"]
+UNMARKED = ["***", "so ***bold***", "a: ***bold***", "finish...soon", "wait...what", "1234567...9"]
+
+
+@pytest.mark.parametrize("text", [*MARKED, *UNMARKED])
+def test_ordinary_dots_and_stars_are_not_suspect(tmp_path: Path, text: str) -> None:
+    scene = Scene(tmp_path / "home").session().say(text, 1.0)
+    scene.export(Kind.JSONL)
+    lose(scene)
+    assert [each.suspect for each in saved(scene).messages] == [text in MARKED]
+
+
 def test_a_row_with_two_texts_is_one_message_and_a_conflict(scene: Scene) -> None:
     scene.export(Kind.JSONL, name="one.jsonl")
     scene.change("UPDATE messages SET content = 'answer one' WHERE id = 4")

@@ -10,127 +10,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 
 import msgspec
 
+from statemend.evidence.gaps import gaps_of
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.rows import Fidelity
+from statemend.evidence.saved import Conflict, Gap, Lack, Place, Salvage, Saved, Used
 from statemend.evidence.shown import Source, as_message, shown_by, sources_of, state_of, text_of_prompt
 from statemend.evidence.union import Entry, Sighting, Union
 from statemend.evidence.wording import MARKDOWN, structured, text_of
-from statemend.formats.artifact import AUTOMATIC, FILTERED, Kind, Record
+from statemend.formats.artifact import Kind
 from statemend.store.connection import Store
-from statemend.store.content import is_summary_text
 from statemend.store.history import RowState
 
-__all__ = ["Conflict", "Fidelity", "Gap", "Lack", "Place", "Salvage", "Saved", "Used", "salvage"]
+__all__ = ["Conflict", "Fidelity", "Gap", "Lack", "Place", "Salvage", "Salvager", "Saved", "Used", "salvage"]
 
-#: Compaction keeps so many first messages before its summary.
-_KEPT_HEAD = 3
-#: A session that is not older than its summary by more (seconds) was begun with it.
-_BEGUN_WITH = 60.0
-#: What redaction leaves of a secret: marks, or its two ends.
-_MARK = re.compile(r"\*{3}|\[REDACTED|«redacted|\[redaction-|\b[\w-]{6}\.\.\.[\w-]{4}\b")
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where a record stands: the artifact, the section by its first byte, the record by its place in the
-    section (from 0); ``row_id`` where the format names the row; and how well it holds the message."""
-
-    artifact: str
-    kind: Kind
-    offset: int
-    position: int
-    fidelity: Fidelity
-    row_id: int | None = None
-
-
-class Saved(msgspec.Struct, frozen=True):
-    """One message that survives.
-
-    ``record`` is it, from the source that keeps most of it; ``place`` says where that stands, ``others``
-    where else the message is shown. ``at`` is epoch seconds, to the second where only such sources show it,
-    ``None`` where no source tells. ``state`` is that of its row in the newest source that has the flags.
-    ``cut``: every source that shows it ends inside it. ``suspect``: its text looks redacted, and no source
-    tells whether it is.
-    """
-
-    record: Record
-    fidelity: Fidelity
-    at: float | None
-    state: RowState | None
-    place: Place
-    others: tuple[Place, ...] = ()
-    cut: bool = False
-    suspect: bool = False
-
-
-class Conflict(msgspec.Struct, frozen=True):
-    """Sources that do not agree. ``messages`` are numbers of messages in the union. With one number, the row
-    that it is has another text in ``variants``; with two, both are of one role and one moment and no source
-    shows both, so that they are one message with two texts, or two."""
-
-    messages: tuple[int, ...]
-    variants: tuple[Place, ...] = ()
-
-
-class Lack(StrEnum):
-    """How it is known that something is missing."""
-
-    CUT = "cut"  # an artifact ends before its end
-    COMPACTED = "compacted"  # a summary stands for turns that nothing shows
-    FILTERED = "filtered"  # only the user's messages are left
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """Messages that the session had and that no source holds. ``count`` is how many there are at least,
-    ``None`` where nothing tells; ``first_at`` and ``last_at`` (epoch seconds) enclose them, as far as that is
-    known. ``artifact`` tells of it."""
-
-    lack: Lack
-    artifact: str
-    count: int | None = None
-    first_at: float | None = None
-    last_at: float | None = None
-
-
-class Used(msgspec.Struct, frozen=True):
-    """A source of the union: how many records it shows, how many of them another source shows too,
-    and how many it is the best source of. A page whose clock is of no known zone is not ``dated``."""
-
-    artifact: str
-    kind: Kind
-    records: int
-    shared: int
-    best: int
-    dated: bool = True
-
-
-class Salvage(msgspec.Struct, frozen=True):
-    """What survives of one session: ``messages`` in their order, and what is to be known about them."""
-
-    session_id: str
-    messages: tuple[Saved, ...]
-    sources: tuple[Used, ...]
-    conflicts: tuple[Conflict, ...]
-    gaps: tuple[Gap, ...]
-
-    def count(self, fidelity: Fidelity) -> int:
-        """How many messages survive so well."""
-        return sum(each.fidelity is fidelity for each in self.messages)
-
-    @property
-    def lost(self) -> int:
-        """How many messages are surely lost, at least."""
-        return sum(gap.count or 0 for gap in self.gaps)
-
-    @property
-    def strangers(self) -> tuple[Used, ...]:
-        """The sources that share no message with any other: they may be of another store, or of another
-        stretch of the session."""
-        shown = [each for each in self.sources if each.records]
-        return tuple(each for each in shown if not each.shared and len(shown) > 1)
+#: What redaction leaves of a secret: a mark, three stars as a value, or the two ends of a key.
+_MARK = re.compile(
+    r"\[REDACTED|«redacted|\[redaction-|[=:\"'/] ?\*{3}(?![\w*])"
+    r"|\b(?=[\w.-]*[\d_-])[\w-]{6}\.\.\.[\w-]{4}(?![\w-])"
+)
 
 
 def salvage(store: Store, inventory: Inventory, session_id: str) -> Salvage:
@@ -140,8 +40,24 @@ def salvage(store: Store, inventory: Inventory, session_id: str) -> Salvage:
     and files give the same answer, in whatever order they were found. Raises ``StoreUnreadable``, and
     ``Undetermined`` when an artifact cannot be read.
     """
-    named = inventory.by_session().get(session_id, []) + inventory.stores_by_session().get(session_id, [])
-    sources = sources_of(store, session_id, named)
+    return Salvager(store, inventory).session(session_id)
+
+
+class Salvager:
+    """Puts one session after the other together; what names which session is looked up once."""
+
+    def __init__(self, store: Store, inventory: Inventory) -> None:
+        self._store = store
+        self._named = inventory.by_session()
+        self._copied = inventory.stores_by_session()
+
+    def session(self, session_id: str) -> Salvage:
+        """:func:`salvage` of one session."""
+        named = [*self._named.get(session_id, ()), *self._copied.get(session_id, ())]
+        return _put_together(self._store, session_id, sources_of(self._store, session_id, named))
+
+
+def _put_together(store: Store, session_id: str, sources: Sequence[Source]) -> Salvage:
     starts = {each.number: each.section.started_at for each in sources if each.section.started_at is not None}
     union = Union(starts)
     for source in sources:
@@ -195,7 +111,7 @@ def _summarised(union: Union, sources: Sequence[Source], session_id: str) -> Sal
             for source in sources
         ),
         conflicts=tuple(sorted(conflicts, key=lambda each: each.messages)),
-        gaps=tuple(_gaps(union, sources, messages)),
+        gaps=tuple(gaps_of(union, sources, messages)),
     )
 
 
@@ -256,99 +172,3 @@ def _state(entry: Entry, ages: Mapping[int, tuple[int, float]]) -> RowState | No
         key=lambda source: (ages[source.number], -source.number),
     )
     return min((state for source, state in flagged if source == newest), key=_VISIBILITY.index)
-
-
-def _gaps(union: Union, sources: Sequence[Source], messages: Sequence[Saved]) -> Iterator[Gap]:
-    """Where it is known that messages are missing."""
-    shown: dict[int, list[int]] = {source.number: [] for source in sources}
-    for place, number in enumerate(union.order):
-        entry = union.entries[number]
-        for source in {each.source.number for each in (*entry.sightings, *entry.variants)}:
-            shown[source].append(place)
-    transcripts = [each for each in sources if each.kind not in FILTERED and shown[each.number]]
-    if messages and not transcripts:
-        yield _filtered(sources, shown, messages)
-    yield from _cut(sources, shown, messages)
-    yield from _compacted(transcripts, shown, messages)
-
-
-def _filtered(
-    sources: Sequence[Source], shown: Mapping[int, Sequence[int]], messages: Sequence[Saved]
-) -> Gap:
-    fullest = max(sources, key=lambda each: (len(shown[each.number]), -each.number))
-    times = [each.at for each in messages if each.at is not None]
-    return Gap(Lack.FILTERED, fullest.artifact, None, min(times, default=None), max(times, default=None))
-
-
-def _cut(
-    sources: Sequence[Source], shown: Mapping[int, Sequence[int]], messages: Sequence[Saved]
-) -> Iterator[Gap]:
-    """The end of an artifact that is cut off, where no other source goes on from there. What the artifact
-    says it holds and the whole union does not is surely lost."""
-    worst: Gap | None = None
-    for source in sources:
-        places, section = shown[source.number], source.section
-        declared = section.declared or 0
-        if source.kind in FILTERED or source.kind is Kind.STORE:
-            continue
-        if section.damage is None and declared <= len(places):
-            continue
-        last = max(places, default=-1)
-        goes_on = any(
-            other.number != source.number
-            and other.section.damage is None
-            and other.kind not in FILTERED
-            and last in shown[other.number]
-            and len(shown[other.number]) >= (other.section.declared or 0)
-            for other in sources
-        )
-        count = max(declared - len(messages), 0)
-        if count or not (goes_on or declared):
-            at = messages[last].at if places else section.started_at
-            gap = Gap(Lack.CUT, source.artifact, count or None, at, section.exported_at)
-            worst = gap if worst is None or (gap.count or 0) > (worst.count or 0) else worst
-    if worst is not None:
-        yield worst
-
-
-def _compacted(
-    transcripts: Sequence[Source], shown: Mapping[int, Sequence[int]], messages: Sequence[Saved]
-) -> Iterator[Gap]:
-    """A summary with which every transcript that shows it begins, and that stands for turns of this very
-    session that no other transcript leads up to."""
-    summaries = [place for place, each in enumerate(messages) if _is_summary(each.record)]
-    if not summaries:
-        return
-    first = summaries[0]
-    after = [each for each in transcripts if first in shown[each.number] and each.kind not in AUTOMATIC]
-    if not after or any(_leads_up(shown[each.number], first) for each in after):
-        return
-    before = [each for each in transcripts if first not in shown[each.number] and each.kind not in AUTOMATIC]
-    # One that was made before the compaction, and reaches as far as the turns that it kept. Compaction may
-    # have given these another time, so that they are other messages with the same words.
-    kept = {_words(messages[place].record) for each in after for place in shown[each.number] if place > first}
-    if any(_words(messages[place].record) in kept for each in before for place in shown[each.number]):
-        return
-    section = after[0].section
-    started_at = next((each.section.started_at for each in after if each.section.started_at), None)
-    at = messages[first].at
-    begun = started_at is not None and at is not None and at - started_at < _BEGUN_WITH
-    follows = any(each.section.parent_id is not None for each in after) or (
-        section.session_id in section.lineage[1:]
-    )
-    if not (begun or follows):
-        last = max((each.at for each in messages[:first] if each.at is not None), default=started_at)
-        yield Gap(Lack.COMPACTED, after[0].artifact, None, last, at)
-
-
-def _words(record: Record) -> tuple[str, str]:
-    return record.role, text_of(record)
-
-
-def _leads_up(places: Sequence[int], summary: int) -> bool:
-    """Whether a transcript shows more before the summary than compaction keeps there."""
-    return sum(place < summary for place in places) > _KEPT_HEAD
-
-
-def _is_summary(record: Record) -> bool:
-    return record.summary or is_summary_text(record.content)

@@ -33,28 +33,29 @@ from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage
-from statemend.evidence.salvage import Fidelity, Salvage, Saved, salvage
+from statemend.evidence.salvage import Fidelity, Salvage, Salvager, Saved
 from statemend.formats.artifact import FILTERED
 from statemend.store.history import RowState
 
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session."""
+    salvager = Salvager(context.store, context.inventory)
     for session in context.coverage:
         if not session.present:
-            found = _gone(context, session)
+            found = _gone(context, session, salvager)
         elif session.archived and _may_be_alone(session):
-            found = _archived(context, session)
+            found = _archived(context, session, salvager)
         else:
             found = None
         if found is not None:
             yield found
 
 
-def _gone(context: Context, session: SessionCoverage) -> Finding | None:
+def _gone(context: Context, session: SessionCoverage, salvager: Salvager) -> Finding | None:
     if session.elsewhere or not any(remains.records for remains in session.remains):
         return None
-    left = salvage(context.store, context.inventory, session.session_id)
+    left = salvager.session(session.session_id)
     filtered = all(source.kind in FILTERED for source in left.sources if source.records)
     masked = [each for each in left.messages if each.fidelity is Fidelity.MASKED or each.suspect]
     if not filtered and not masked:
@@ -94,8 +95,8 @@ def _may_be_alone(session: SessionCoverage) -> bool:
     )
 
 
-def _archived(context: Context, session: SessionCoverage) -> Finding | None:
-    left = salvage(context.store, context.inventory, session.session_id)
+def _archived(context: Context, session: SessionCoverage, salvager: Salvager) -> Finding | None:
+    left = salvager.session(session.session_id)
     store = context.store.path
     alone = [each for each in left.messages if each.state is RowState.ARCHIVED and _is_alone(each, store)]
     rows = tuple(each.place.row_id for each in alone if each.place.row_id is not None)

@@ -31,7 +31,7 @@ from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
-from statemend.evidence.salvage import Salvage, Saved, salvage
+from statemend.evidence.salvage import Salvage, Salvager, Saved
 from statemend.store.history import RowState
 
 GHOSTS = """
@@ -45,11 +45,12 @@ ORDER BY s.id
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each row that lacks the beginning of its conversation."""
     sources: dict[str, str] = dict(context.store.rows(GHOSTS))
+    salvager = Salvager(context.store, context.inventory)
     for session in context.coverage if sources else ():
         files = (*session.artifacts, *session.copies)
         if session.session_id not in sources or not any(each.extra for each in files):
             continue
-        left = salvage(context.store, context.inventory, session.session_id)
+        left = salvager.session(session.session_id)
         beginning = list(_before_the_tail(left, context.store.path))
         if beginning:
             yield _finding(context, left, beginning, sources[session.session_id])
