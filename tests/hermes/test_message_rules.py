@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Callable
 
 import pytest
-from tests.hermes.home import HermesHome
+from tests.hermes.home import HermesHome, assistant, user
+from tests.hermes.scenes import Scene
 
 from statemend.audit.engine import audit
 from statemend.audit.finding import Finding, Verdict
@@ -14,6 +15,7 @@ from statemend.audit.finding import Finding, Verdict
 Homes = Callable[..., HermesHome]
 
 SESSION = "20260801_090000_aaaaaa"
+OTHER = "20260801_080000_bbbbbb"
 
 
 def found(home: HermesHome) -> list[Finding]:
@@ -132,3 +134,31 @@ def test_what_is_no_text_ends_the_exports_of_a_release(hermes_home: Homes, versi
     outcome = audit(home.path, rules=("MSG006",), now=home.now, deep=True)
 
     assert [one.severity.value for one in outcome.findings] == ["high"]
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.22.2"])
+def test_a_tool_that_was_cut_off_is_residue_and_a_lost_call_is_undecided(
+    hermes_home: Homes, version: str
+) -> None:
+    home = hermes_home(version)
+    home.chat(OTHER).tool_turn("What is here?", "ls", "README.md", "A readme.")
+    call = {"id": "call_cut", "type": "function", "function": {"name": "terminal", "arguments": "{}"}}
+    chat = home.chat(SESSION)
+    chat.say(user("And now?"), {"role": "assistant", "content": "Running.", "tool_calls": [call]})
+    home.restart()
+    home.resume(SESSION).say(user("Are you there?"), assistant("Yes."))
+    change(home, "DELETE FROM messages WHERE content = 'Let me look.'")
+    home.stop()
+
+    outcome = audit(home.path, rules=("MSG007",), now=home.now)
+
+    told = {one.subject.session: one.verdict for one in outcome.findings}
+    assert told == {SESSION: Verdict.LEFTOVER, OTHER: Verdict.UNDECIDABLE}
+
+
+def test_a_home_in_use_has_no_odd_message(lived_in: Callable[[str], Scene], version: str) -> None:
+    scene = lived_in(version)
+
+    outcome = audit(scene.home, rules=("MSG",), now=scene.now, deep=True)
+
+    assert [(one.rule, one.summary) for one in outcome.findings] == []
