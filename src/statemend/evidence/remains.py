@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from statemend import formats
+from statemend.evidence.wording import looks_redacted
 from statemend.formats import markdown
 from statemend.formats.artifact import FILTERED, Artifact, Kind, Record, Section
 from statemend.formats.clock import epoch_if_utc
@@ -20,7 +21,8 @@ class Remains(msgspec.Struct, frozen=True):
     ``records`` is how many messages it shows, ``declared`` how many it says it holds, ``source_count`` how
     many it says were live. ``first_summary`` is the position of the first compaction summary, ``inactive``
     counts records shown as no longer live. ``started_at`` and ``first_message_at`` are epoch seconds; on an
-    HTML page both are wall time of one unknown zone. ``filtered``: it leaves messages out by intent.
+    HTML page both are wall time of one unknown zone. ``filtered``: it leaves messages out by intent;
+    ``redacted`` counts messages whose text looks as if secrets had been masked.
     """
 
     artifact: str
@@ -35,11 +37,12 @@ class Remains(msgspec.Struct, frozen=True):
     inactive: int
     filtered: bool
     damage: str | None
+    redacted: int = 0
 
 
 def remains_of(artifact: Artifact, section: Section, session_id: str) -> Remains:
     """Read what ``artifact`` still has of a session. Raises ``Undetermined``."""
-    count = inactive = 0
+    count = inactive = redacted = 0
     first_summary: int | None = None
     first_message_at: float | None = None
     for record in _records(artifact, section, session_id):
@@ -49,6 +52,7 @@ def remains_of(artifact: Artifact, section: Section, session_id: str) -> Remains
         if first_summary is None and (record.summary or is_summary_text(record.content)):
             first_summary = count
         inactive += record.active == 0
+        redacted += looks_redacted(record)
         count += 1
     started_at = section.started_at if section.clock is None else epoch_if_utc(section.clock)
     return Remains(
@@ -64,6 +68,7 @@ def remains_of(artifact: Artifact, section: Section, session_id: str) -> Remains
         inactive=inactive,
         filtered=artifact.kind in FILTERED,
         damage=section.damage or artifact.damage,
+        redacted=redacted,
     )
 
 

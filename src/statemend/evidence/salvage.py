@@ -7,7 +7,6 @@ that something is missing.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,18 +18,12 @@ from statemend.evidence.rows import Fidelity
 from statemend.evidence.saved import Conflict, Gap, Lack, Place, Salvage, Saved, Used
 from statemend.evidence.shown import Source, as_message, shown_by, sources_of, state_of, text_of_prompt
 from statemend.evidence.union import Entry, Sighting, Union
-from statemend.evidence.wording import MARKDOWN, structured, text_of
+from statemend.evidence.wording import MARKDOWN, looks_redacted, structured
 from statemend.formats.artifact import Kind
 from statemend.store.connection import Store
 from statemend.store.history import RowState
 
 __all__ = ["Conflict", "Fidelity", "Gap", "Lack", "Place", "Salvage", "Salvager", "Saved", "Used", "salvage"]
-
-#: What redaction leaves of a secret: a mark, three stars as a value, or the two ends of a key.
-_MARK = re.compile(
-    r"\[REDACTED|«redacted|\[redaction-|[=:\"'/] ?\*{3}(?![\w*])"
-    r"|\b(?=[\w.-]*[\d_-])[\w-]{6}\.\.\.[\w-]{4}(?![\w-])"
-)
 
 
 def salvage(store: Store, inventory: Inventory, session_id: str) -> Salvage:
@@ -145,7 +138,7 @@ def _saved(entry: Entry, ages: Mapping[int, tuple[int, float]]) -> Saved:
         place=_place(best),
         others=tuple(_place(each) for each in entry.sightings if each is not best),
         cut=best.cut,
-        suspect=alone and _MARK.search(text_of(record)) is not None,
+        suspect=alone and looks_redacted(record),
     )
 
 

@@ -53,7 +53,9 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _gone(context: Context, session: SessionCoverage, salvager: Salvager) -> Finding | None:
-    if session.elsewhere or not any(remains.records for remains in session.remains):
+    shown = [remains for remains in session.remains if remains.records]
+    suspicious = any(remains.redacted for remains in shown) or all(remains.filtered for remains in shown)
+    if session.elsewhere or not shown or not suspicious:
         return None
     left = salvager.session(session.session_id)
     filtered = all(source.kind in FILTERED for source in left.sources if source.records)
