@@ -44,17 +44,28 @@ _ASK = "it is looked at with --deep"
 def is_passing(root: Path, path: str) -> bool:
     """Whether a store is one of those that Hermes deletes in their turn: evidence to restore from as long as
     it is there, and no preservation. ``root`` is the home's folder."""
+    parts = _below(root, path)
+    if not parts or parts[0] == FOLDERS[0]:
+        return bool(parts)
+    if parts[0] == FOLDERS[1]:
+        return parts[-1].startswith(_PASSING_FILES)
+    return len(parts) == 1 and parts[0].startswith(tuple(STORE_NAME + mark for mark in _PASSING_SIBLINGS))
+
+
+def is_own(root: Path, path: str) -> bool:
+    """Whether a store lies where a home keeps copies of its own, and not somewhere else in it: there it may
+    be another profile's, or another machine's."""
+    parts = _below(root, path)
+    return bool(parts) and (parts[0] in FOLDERS or parts[0].startswith(f"{STORE_NAME}."))
+
+
+def _below(root: Path, path: str) -> tuple[str, ...]:
+    """The way from the home's folder to a store, or to the archive that it lies in; empty outside."""
     real = os.path.realpath(archives.split(Path(path))[0])
     try:
-        parts = Path(real).relative_to(os.path.realpath(root)).parts
+        return Path(real).relative_to(os.path.realpath(root)).parts
     except ValueError:
-        return False
-    if parts[0] == FOLDERS[0]:
-        return True
-    name = parts[-1]
-    if parts[0] == FOLDERS[1]:
-        return name.startswith(_PASSING_FILES)
-    return len(parts) == 1 and name.startswith(tuple(STORE_NAME + mark for mark in _PASSING_SIBLINGS))
+        return ()
 
 
 def places(root: Path) -> list[Path]:

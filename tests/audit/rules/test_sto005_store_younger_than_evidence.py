@@ -91,6 +91,15 @@ def test_a_store_inside_a_backup_tells_as_well(build: Build, tmp_path: Path) -> 
     assert finding.verdict is Verdict.FAULT
 
 
+def test_a_store_elsewhere_in_the_home_may_be_another_profiles(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("theirs", 6)
+    keep(home, "session-exports/coder/state.db")
+    begin_anew(home)
+    (finding,) = home.findings("STO005")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.HIGH)
+
+
 def test_an_export_alone_may_be_of_another_machine(build: Build) -> None:
     home = build("0.19.0")
     home.chat("old", 6)

@@ -13,12 +13,12 @@ How we know
 A row id of a message is never given twice in one store, not even after a deletion. Another store of this
 home (a snapshot, a backup, a copy that was put aside) shows sessions that are older than everything in this
 store, and their row ids belong to other messages here, or are higher than any that this store has ever given:
-so they were in another file. Exports show the same where they keep row ids (JSONL), but may have come from
-another machine: alone they leave it undecidable, together with a log of this home they do not. Logs alone
-tell only where the very first row that this store was given is still there: turns of sessions that are not in
-it, more than half a day before, were not stored in this file. They may not have been stored at all:
-undecidable. Where sessions were merely deleted, ids do not clash, and the rule is silent. Files that were
-named with --exports do not count.
+so they were in another file. Exports show the same where they keep row ids (JSONL), and so do stores that lie
+elsewhere in the home, but both may have come from another machine or profile: alone they leave it
+undecidable, together with a log of this home they do not. Logs alone tell only where the very first row that
+this store was given is still there: turns of sessions that are not in it, more than half a day before, were
+not stored in this file. They may not have been stored at all: undecidable. Where sessions were merely
+deleted, ids do not clash, and the rule is silent. Files outside the home do not count.
 
 What to do
 Stop Hermes and copy the folder first. Look for the store that was here: next to this one, in state-snapshots/
@@ -33,12 +33,14 @@ this home.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from statemend.audit.anew import READS, Beginning, Older, in_exports, in_logs, in_stores
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.evidence.other_stores import is_own
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -46,12 +48,12 @@ def check(context: Context) -> Iterator[Finding]:
     beginning = Beginning(context)
     stores, exports = list(in_stores(context, beginning)), list(in_exports(context, beginning))
     logs = list(in_logs(context, beginning))
-    elsewhere = [each for each in stores if each.strange]
-    exported = [each for each in exports if each.strange]
+    strange = [each for each in (*stores, *exports) if each.strange]
     logged = {each.session_id for each in logs}
-    if elsewhere or any(each.session_id in logged for each in exported):
+    root = Path(context.home.root)
+    if any(each.session_id in logged or is_own(root, each.where) for each in strange):
         yield _finding(context, beginning, Verdict.FAULT, stores, exports, logs)
-    elif exported or logs:
+    elif strange or logs:
         yield _finding(context, beginning, Verdict.UNDECIDABLE, stores, exports, logs)
 
 
