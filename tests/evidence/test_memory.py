@@ -98,6 +98,33 @@ def test_a_masked_text_is_held_masked(scene: Scene, time: dict[str, float]) -> N
     assert (found.masked, found.extra, len(found.missing)) == (1, 0, 1)
 
 
+def test_a_masked_result_of_a_tool_is_told_by_its_call(scene: Scene) -> None:
+    for number, key in enumerate(("first", "other")):
+        scene.say(f"{key}-0123456789", float(number), role="tool", tool_call_id=f"c{number}")
+    save(
+        scene,
+        {"role": "tool", "content": "other-...", "tool_call_id": "c1"},
+        {"role": "tool", "content": "***"},
+    )
+    found = scene.coverage()
+    assert (found.masked, found.extra, [each.message_id for each in found.missing]) == (0, 2, [1, 2])
+    save(scene, {"role": "tool", "content": "oth...6789", "tool_call_id": "c1"})
+    found = scene.coverage()
+    assert (found.masked, found.extra, [each.message_id for each in found.missing]) == (1, 0, [1])
+
+
+def test_thousands_of_masked_messages_that_begin_alike_end_in_time(scene: Scene) -> None:
+    scene.rows.run(
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999) "
+        "INSERT INTO messages (session_id, role, content, timestamp) "
+        "SELECT 's1', 'user', 'the same beginning of all of them, whatever: ' || i, ? + i FROM n",
+        bindings=(scene.start,),
+    )
+    save(scene, *(user(f"the same beginning of all of them, whatever: *** {n}") for n in range(2000)))
+    found = scene.coverage()
+    assert (found.masked, found.extra) == (0, 2000)
+
+
 def test_a_mask_with_little_beside_it_could_hide_anything(scene: Scene) -> None:
     scene.say("sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz", 1.0)
     save(scene, user("sk-ant...WxYz"))

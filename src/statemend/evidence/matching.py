@@ -8,13 +8,18 @@ ids only break ties: compaction, undo and import number rows anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
+from itertools import chain, islice
 
 import msgspec
 
-from statemend.evidence.masks import hides
+from statemend.evidence.masks import around, hides
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
 from statemend.formats.artifact import Record
 from statemend.store.history import Message
+
+#: A record that equals no row is compared with so many rows of its place; with all it could take for ever.
+_MOST_NEAR = 128
 
 
 class Lens(msgspec.Struct, frozen=True):
@@ -77,13 +82,16 @@ def _settle(
 ) -> None:
     """What the records are that equal no row: masked, changed, or none of the store's."""
     by_place = _grouped(shown, lens.row_places)
+    texts = cache(lambda row_id: lens.row_text(rows.by_id[row_id]))
     for record in unknown:
-        near = [row_id for place in lens.record_places(record) for row_id in by_place.get(place, ())]
-        free = sorted(tally.free(near), key=lambda row_id: row_id != record.row_id)
+        places = chain.from_iterable(by_place.get(place, ()) for place in lens.record_places(record))
+        near = islice(filter(tally.is_free, places), _MOST_NEAR)
+        free = sorted(near, key=lambda row_id: row_id != record.row_id)
         text = lens.record_text(record)
-        masked = [row_id for row_id in free if hides(text, lens.row_text(rows.by_id[row_id]))]
-        if masked:
-            tally.give(masked[0], Fidelity.MASKED)
+        hiding = (row_id for row_id in free if hides(text, texts(row_id)))
+        masked = next(hiding, None) if around(text) else None
+        if masked is not None:
+            tally.give(masked, Fidelity.MASKED)
         elif free and lens.settled:
             tally.changed[free[0]] = None
         else:

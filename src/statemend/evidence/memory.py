@@ -30,8 +30,8 @@ _NOTE = re.compile(
 )
 _FENCE = re.compile(r"</?\s*memory-context\s*>", re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>\n(?:.*?\n)?</think>\n?", re.DOTALL)
-#: So many characters beside a mask tell of which message it is. Fewer could be of any.
-_TELLING = 12
+#: So many characters beside a mask tell of which message it is, the more the better. Fewer could be of any.
+_TELLING = (64, 12)
 _SPOKEN = frozenset({"user", "assistant"})
 
 
@@ -137,8 +137,11 @@ def lens(kind: Kind) -> Lens:
     def row_places(row: Message) -> Iterator[Hashable]:
         text = spoken(row.role, row.content)
         yield row.role, finite(row.timestamp)
-        yield row.role, "begins", text[:_TELLING]
-        yield row.role, "ends", text[-_TELLING:]
+        if row.tool_call_id:
+            yield row.role, "call", row.tool_call_id
+        for length in _TELLING:
+            yield row.role, "begins", text[:length]
+            yield row.role, "ends", text[-length:]
 
     return Lens(
         fidelity=Fidelity.LOSSY,
@@ -154,15 +157,19 @@ def lens(kind: Kind) -> Lens:
 
 
 def _record_places(record: Record) -> Iterator[Hashable]:
-    """The places of a record that matched no row. Without a time, what stands beside its masks tells."""
+    """The places of a record that matched no row. Without a time, its call tells, or what stands beside its
+    masks."""
     if record.timestamp is not None:
         yield record.role, record.timestamp
-        return
-    sides = around(spoken(record.role, record.content))
-    if sides is not None and len(sides[0]) >= _TELLING:
-        yield record.role, "begins", sides[0][:_TELLING]
-    elif sides is not None and len(sides[1]) >= _TELLING:
-        yield record.role, "ends", sides[1][-_TELLING:]
+    elif record.tool_call_id:
+        yield record.role, "call", record.tool_call_id
+    elif sides := around(spoken(record.role, record.content)):
+        begins, ends = sides
+        for length in _TELLING:
+            if len(begins) >= length or len(ends) >= length:
+                told = ("begins", begins[:length]) if len(begins) >= length else ("ends", ends[-length:])
+                yield record.role, *told
+                return
 
 
 def _words(role: str, content: Any, calls: Any) -> str:

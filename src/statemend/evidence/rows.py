@@ -125,7 +125,11 @@ class Tally:
 
     def free(self, candidates: Iterable[int]) -> list[int]:
         """The candidates that no record has been matched with."""
-        return [row_id for row_id in candidates if row_id not in self.held and row_id not in self.changed]
+        return [row_id for row_id in candidates if self.is_free(row_id)]
+
+    def is_free(self, row_id: int) -> bool:
+        """Whether no record has been matched with the row."""
+        return row_id not in self.held and row_id not in self.changed
 
     def _rank(self, row_id: int) -> tuple[bool, bool, bool, int]:
         place = self._rows.place.get(row_id)
