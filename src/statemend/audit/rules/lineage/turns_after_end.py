@@ -1,0 +1,150 @@
+"""Messages came into the session after its end.
+
+What it means
+After a compression the conversation goes on in another session, and resume goes there. Turns that were
+written into the closed one afterwards stand beside the line: the model does not read them when the
+conversation is resumed. After another end the session is in use and counts as over: a prune may take it, and
+where a chat was reset, what was said there went into the old conversation.
+
+How it happens
+A second window, gateway or program still had the session open when it was ended, and wrote on. 0.13 to 0.19
+accept a message into any ended session; 0.20 and newer refuse it after a compression alone.
+
+How we know
+Live messages are younger than the end by more than a minute; what is written together with an end differs by
+less. After a compression it is a fault where one of them stands in no session that continues this one, by
+role and text, and undecidable where nothing continues it. After an end that Hermes sets by itself (an agent
+or a window was closed, a process was gone) such messages are its daily work, and nothing is said. After an
+end that a person or a schedule asked for, it is undecidable whether these turns were meant to be here.
+
+What to do
+Read them. After a compression, carry what matters into the conversation that goes on. After another end,
+clear ended_at and end_reason if the conversation is in use.
+
+When it is a false alarm
+The clock was set back between the end and these messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from statemend.audit.context import Context
+from statemend.audit.facts import MOST_LISTED, is_time, listed, moment, rows, words
+from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
+
+#: Sessions that ended in a way that somebody asked for. Other ends Hermes sets by itself, or a client does.
+ENDED = """
+    SELECT id, ended_at, end_reason, title, source
+    FROM sessions
+    WHERE ended_at IS NOT NULL
+      AND end_reason IN ('compression', 'branched', 'new_session', 'session_reset', 'session_switch', 'idle',
+                         'daily', 'suspended')
+      AND typeof(id) = 'text'
+    ORDER BY id
+"""
+LATER = """
+    SELECT id
+    FROM messages
+    WHERE session_id = ? AND active = 1 AND typeof(timestamp) = 'real' AND timestamp > ?
+    ORDER BY id
+"""
+#: How many of those texts stand in none of some sessions.
+ASTRAY = """
+    SELECT COUNT(*)
+    FROM (
+        SELECT role, content
+        FROM messages
+        WHERE session_id = ? AND active = 1 AND typeof(timestamp) = 'real' AND timestamp > ?
+          AND role IN ('user', 'assistant') AND content <> ''
+        EXCEPT
+        SELECT role, content FROM messages WHERE session_id IN (SELECT value FROM json_each(?))
+    )
+"""
+#: What is written together with an end differs from it by less (seconds).
+_TOGETHER = 60.0
+#: So many sessions of a line are searched at most.
+_LONGEST = 100
+
+
+class _Ended(NamedTuple):
+    id: str
+    ended_at: float
+    reason: str
+    title: object
+    source: object
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """One finding for each session that was written into after its end."""
+    for found in map(_Ended._make, context.store.rows(ENDED)):
+        counted = context.census.get(found.id)
+        last = counted.last_at if counted else None
+        if not is_time(found.ended_at) or last is None or last <= found.ended_at + _TOGETHER:
+            continue
+        later = [row for (row,) in context.store.rows(LATER, (found.id, found.ended_at + _TOGETHER))]
+        if later:
+            finding = _finding(context, found, last, later)
+            if finding is not None:
+                yield finding
+
+
+def _finding(context: Context, found: _Ended, last: float, later: list[int]) -> Finding | None:
+    onward = _continued(context, found.id) if found.reason == "compression" else []
+    astray = None
+    if onward:
+        bindings = (found.id, found.ended_at + _TOGETHER, json.dumps(onward))
+        astray = context.store.value(ASTRAY, bindings)
+        if not astray:
+            return None
+    return RULE.finding(
+        context,
+        session=found.id,
+        message_ids=later[:MOST_LISTED],
+        verdict=Verdict.FAULT if onward else Verdict.UNDECIDABLE,
+        severity=Severity.MEDIUM if onward else Severity.LOW,
+        summary=f"{rows(len(later))} came after its end by {found.reason}"
+        + (", beside the line that continues it." if onward else "; whether they belong here is open."),
+        evidence=(
+            ("title", words(found.title)),
+            ("source", words(found.source, 40)),
+            ("ended by", found.reason),
+            ("ended at", moment(found.ended_at)),
+            ("last message at", moment(last)),
+            ("live rows after the end", len(later)),
+            ("texts that stand in no continuation", astray),
+            ("continued by", listed(onward) or None),
+        ),
+        remedy="Read these turns; what matters of them has to be said again in the session that goes on."
+        if onward
+        else "Read these turns. If the session is in use, clear ended_at and end_reason.",
+        command=context.command("show", context.store_label, found.id),
+    )
+
+
+def _continued(context: Context, session_id: str) -> list[str]:
+    """The sessions that continue one, and those that continue these."""
+    found: dict[str, None] = {}
+    waiting = [session_id]
+    while waiting and len(found) < _LONGEST:
+        for child in context.graph.continuations(waiting.pop(0)):
+            if child.id not in found and child.id != session_id:
+                found[child.id] = None
+                waiting.append(child.id)
+    return list(found)
+
+
+RULE = Rule(
+    id="LIN010",
+    slug="turns-after-end",
+    family=Family.LINEAGE,
+    level=Level.LINEAGE,
+    severity=Severity.MEDIUM,
+    verdict=Verdict.FAULT,
+    doc=__doc__ or "",
+    check=check,
+    reads=(ENDED, READS_MESSAGES),
+)

@@ -1,0 +1,113 @@
+"""The releases take late turns, serve a chat twice and branch without a mark as the rules about lines say."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+from tests.hermes.home import HermesError, HermesHome, assistant, user
+from tests.hermes.scenes import Scene
+
+from statemend.audit.engine import audit
+
+Homes = Callable[..., HermesHome]
+FIRST = "20261110_090000_000011"
+RULES = ("LIN006", "LIN010", "LIN012")
+ACCEPTING = ("0.13.0", "0.16.0", "0.18.2", "0.19.0")
+
+
+def told(home: HermesHome, *rules: str) -> list[tuple[str, str, str | None]]:
+    """Rule, verdict and session of each finding; the running release is stopped first."""
+    home.stop()
+    outcome = audit(home.path, rules=rules or RULES, now=home.now)
+    assert outcome.undetermined == ()
+    return [(one.rule, one.verdict.value, one.subject.session) for one in outcome.findings]
+
+
+def test_a_home_in_use_is_silent(lived_in: Callable[[str], Scene], version: str) -> None:
+    scene = lived_in(version)
+    outcome = audit(scene.home, rules=RULES, now=scene.now)
+    assert (outcome.undetermined, outcome.findings) == ((), ())
+
+
+def test_a_turn_after_the_compression_stands_beside_the_line(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    chat = home.chat(FIRST)
+    chat.turns(10, "garden")
+    chat.rotate()
+    chat.say(user("And the fence?"), assistant("Paint it."))
+    home.advance(600)
+    if version not in ACCEPTING:
+        with pytest.raises(HermesError, match="CompressionSessionClosedError"):
+            home.append(FIRST, "user", "And the gate?")
+        assert told(home) == []
+        return
+    home.append(FIRST, "user", "And the gate?")
+    assert all(row["content"] != "And the gate?" for row in home.messages(chat.session_id))
+    assert told(home) == [("LIN010", "fault", FIRST)]
+
+
+@pytest.mark.parametrize("release", ["0.18.2", "0.22.2"])
+def test_two_sessions_of_one_chat_are_told(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    first = home.gateway_session("42")
+    second = home.gateway_session("42", reset=True)
+    home.store("reopen_session", first)
+    for number in range(3):
+        home.advance(60)
+        home.exchange(first, number)
+        home.exchange(second, number)
+    assert told(home) == [("LIN012", "undecidable", None)]
+
+
+def branched(home: HermesHome) -> tuple[str, str]:
+    chat = home.chat(FIRST)
+    chat.say(user("one"), assistant("first"), user("two"), assistant("second"))
+    home.title(FIRST, "Counting")
+    branch = chat.branch()
+    chat.say(user("three"), assistant("third"))
+    home.end(branch)
+    return FIRST, branch
+
+
+def unmark(home: HermesHome) -> None:
+    """What a program leaves that copies rows and forgets the mark."""
+    home.stop()
+    with sqlite3.connect(home.state_db) as connection:
+        connection.execute("UPDATE sessions SET model_config = NULL WHERE parent_session_id IS NOT NULL")
+    connection.close()
+
+
+def listed(home: HermesHome) -> set[str]:
+    return {row["id"] for row in home.store("list_sessions_rich")}
+
+
+def test_a_branch_without_a_mark_is_lost_when_its_parent_goes_on(hermes_home: Homes, version: str) -> None:
+    home = hermes_home(version)
+    parent, branch = branched(home)
+    unmark(home)
+    home.restart()
+    if version == "0.22.2":  # it begins the branch before it ends the parent
+        assert branch not in listed(home)
+        assert told(home) == [("LIN006", "fault", branch)]
+        return
+    assert branch in listed(home)
+    assert told(home) == ([("LIN006", "leftover", branch)] if version >= "0.16" else [])
+
+    home.restart()
+    home.store("reopen_session", parent)
+    home.append(parent, "user", "still here")
+
+    assert branch not in listed(home)
+    assert told(home) == [("LIN006", "fault", branch)]
+
+
+@pytest.mark.parametrize("release", ["0.18.2", "0.19.0", "0.22.2"])
+def test_resume_of_the_parent_goes_into_a_branch_without_a_mark(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    parent, branch = branched(home)
+    assert home.store("resolve_resume_session_id", parent) == parent
+    unmark(home)
+    home.restart()
+    assert home.store("resolve_resume_session_id", parent) == branch
