@@ -12,23 +12,26 @@ from tests.audit.routes import bind
 from tests.audit.unset import WITH_STATE, loosen
 from tests.repair.planning import plan_of
 
+from statemend.formats import jsonl
 from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
 from statemend.repair.run import State
 from statemend.repair.undo import undo
 from statemend.store.connection import open_for_audit
+from statemend.store.history import View, records, session_record
 from statemend.store.identity import store_digest
 
 Build = Callable[..., HomeBuilder]
 
 
-#: All but the messages that get their state.
-UNTOUCHED = "SELECT * FROM messages WHERE session_id <> 'stateless' ORDER BY id"
+#: All but the messages that get their state, and those that come back.
+UNTOUCHED = "SELECT * FROM messages WHERE session_id NOT IN ('stateless', 'ghost') ORDER BY id"
+GHOST = "SELECT id, session_id, role, content, timestamp FROM messages WHERE session_id = 'ghost' ORDER BY id"
 
 
 def damaged(home: HomeBuilder) -> None:
     """Everything at once: two orphans, a child of one of them, wrong counters, a dead link, a topic bound to
-    nothing, and where messages have a state one that lost it."""
+    nothing, a tail without its beginning, and where messages have a state one that lost it."""
     for name in ("gone", "gone-too"):
         home.chat(name, 5)
     home.sql("DELETE FROM sessions")
@@ -37,9 +40,20 @@ def damaged(home: HomeBuilder) -> None:
     home.chat("miscounted", 4)
     home.sql("UPDATE sessions SET message_count = 77, tool_call_count = 5 WHERE id = 'miscounted'")
     bind(home, "nowhere")
+    behead(home)
     if home.version in WITH_STATE:
         loosen(home).chat("stateless", 2)
         home.turns("stateless", 1, active=None)
+
+
+def behead(home: HomeBuilder) -> None:
+    """An exported session of which a row made in passing and the last two messages are left."""
+    home.chat("ghost", 5)
+    with open_for_audit(home.store) as store:
+        row, rows = session_record(store, "ghost"), list(records(store, "ghost", View.RAW))
+    home.file("session-exports/ghost.jsonl", "".join(jsonl.render(row or {}, rows)))
+    home.sql("DELETE FROM messages WHERE session_id = 'ghost' AND content < 'turn 3'")
+    home.sql("UPDATE sessions SET source = 'unknown', message_count = 2 WHERE id = 'ghost'")
 
 
 def chosen(plan: Plan) -> Plan:
@@ -60,7 +74,7 @@ def test_all_at_once(build: Build, tmp_path: Path, version: str) -> None:
     before, sequence = digest(home), home.sql("SELECT * FROM sqlite_sequence")
     messages = home.sql(UNTOUCHED)
     plan = chosen(plan_of(home))
-    recipes = {"rebuild-session", "counters", "parents", "routing"}
+    recipes = {"rebuild-session", "counters", "parents", "routing", "restore"}
     if version in WITH_STATE:
         recipes.add("heal-active")
     assert {step.recipe for step in plan.selected()} == recipes
@@ -72,6 +86,7 @@ def test_all_at_once(build: Build, tmp_path: Path, version: str) -> None:
     assert (run.state, run.remaining, run.new, run.troubles) == (State.APPLIED, (), (), ())
     assert home.audit().findings == ()
     assert home.sql(UNTOUCHED) == messages
+    assert [content for *_, content, _ in home.sql(GHOST)] == [f"turn {n} of ghost" for n in range(5)]
     again = plan_of(home)
     assert (again.findings, again.steps, again.choices, again.left) == ((), (), (), ())
 
