@@ -29,6 +29,8 @@ MADE_BY = {
     "statemend/run/v1": "`apply`, `verify`, `undo` with `--format json`; `run.json` of a run",
     "statemend/cleanup/v1": "`cleanup plan -o`",
     "statemend/receipt/v1": "`receipt.json` of a cleanup",
+    "statemend/rehearsal/v1": "`rehearse --format json`",
+    "statemend/cleaned/v1": "`cleanup apply --format json`",
     "statemend/export/v1": "`export --report json`",
     "statemend/playbook/v1": "you, see [playbooks](playbooks.md)",
     "statemend/choices/v1": "you, see [choices files](playbooks.md#choices-files)",

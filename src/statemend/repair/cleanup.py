@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
@@ -36,11 +37,14 @@ from statemend.store.copies import copy_store, private_folder
 from statemend.store.identity import store_digest
 from statemend.store.writing import open_for_repair
 
+SCHEMA: Final = "statemend/cleaned/v1"
+
 
 class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
     """How a cleanup ended. ``run`` and ``receipt`` are ``None`` when nothing was deleted; ``kept`` are the
     sessions of the plan that are kept, each with the reason."""
 
+    schema: Literal["statemend/cleaned/v1"] = SCHEMA
     run: Run | None
     receipt: Receipt | None
     kept: tuple[Kept, ...] = ()

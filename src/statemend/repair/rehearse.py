@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,6 +22,8 @@ from statemend.store.copies import copy_store, private_folder
 from statemend.store.identity import store_digest
 from statemend.store.writing import open_for_repair
 
+SCHEMA: Final = "statemend/rehearsal/v1"
+
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """How a rehearsal went. ``reasons`` say why it did not pass, one sentence each. The digests are of the
@@ -28,6 +31,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     the copy locked: about as long as carrying it out will keep other writers of the store waiting.
     ``notes`` say what else there is to know."""
 
+    schema: Literal["statemend/rehearsal/v1"] = SCHEMA
     passed: bool
     reasons: tuple[str, ...]
     plan_id: str

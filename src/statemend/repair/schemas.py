@@ -1,4 +1,4 @@
-"""The published JSON Schemas of plans, runs, receipts and exports, generated from their types."""
+"""The published JSON Schemas of plans, of what comes of them, and of exports, generated from their types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from statemend.repair import cleanup_plan, export_result, plan, receipt, run
+from statemend.repair import cleanup, cleanup_plan, export_result, plan, receipt, rehearse, run
 
 #: File name to the type that it describes. ``write`` makes the files; a test says when one is stale.
 PUBLISHED = {
@@ -17,6 +17,8 @@ PUBLISHED = {
     "cleanup-v1.json": (cleanup_plan.SCHEMA, cleanup_plan.CleanupPlan),
     "receipt-v1.json": (receipt.SCHEMA, receipt.Receipt),
     "export-v1.json": (export_result.SCHEMA, export_result.Reexport),
+    "rehearsal-v1.json": (rehearse.SCHEMA, rehearse.Rehearsal),
+    "cleaned-v1.json": (cleanup.SCHEMA, cleanup.Cleanup),
 }
 FOLDER = Path(__file__).parent / "schema"
 
