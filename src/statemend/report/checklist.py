@@ -267,7 +267,7 @@ def _both_sides(evidence: Evidence) -> Check:
 
 
 def _lineage(evidence: Evidence) -> Check:
-    rules = ("LIN001", "LIN002", "LIN003", "LIN004", "LIN005", "LIN008", "LIN009", "ORP002")
+    rules = (*(f"LIN{number:03}" for number in (1, 2, 3, 4, 5, 6, 8, 9, 10, 12)), "ORP002")
     return _check(
         evidence,
         "Lineage explicit",
