@@ -189,6 +189,26 @@ def test_a_tail_that_a_live_agent_went_on_appending_is_merged(
     assert home.delete(LOST)
 
 
+def test_deleted_under_a_live_agent_whose_appends_then_failed(
+    hermes_home: Homes, oracle: Ask, tmp_path: Path
+) -> None:
+    """What it said since was never stored: the logs go on telling so."""
+    home = hermes_home("0.19.0")
+    chat = talk(home)
+    home.export(LOST, "jsonl")
+    before = reads(oracle, home, tmp_path / "copy")
+    home.advance(HOUR)
+    home.hermes("sessions", "delete", LOST, "--yes")
+    chat.say(user("Are you still there?"), assistant("I am."), gap=60)
+
+    run = restored(home)
+
+    assert reads(oracle, home, tmp_path / "copy") == before
+    assert [served.partition("-")[0] for served in run.served] == ["ORP004"]
+    home.append(LOST, "user", "and now?")
+    assert home.messages(LOST)[-1]["content"] == "and now?"
+
+
 def test_what_nothing_held_is_listed(hermes_home: Homes, oracle: Ask, tmp_path: Path) -> None:
     home = hermes_home("0.19.0")
     chat = talk(home)

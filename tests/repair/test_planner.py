@@ -122,9 +122,9 @@ def test_turns_that_were_never_stored_are_left_with_where_to_look(tmp_path: Path
     assert [step.recipe for step in plan.steps] == ["rebuild-session"]
     reasons = {one.id: one.reason for one in plan.left if one.rule == "ORP004"}
     gone, cut, later = (reasons[finding_id("ORP004", name, None, None)] for name in ("gone", "cut", "later"))
-    assert gone.startswith("no recipe mends it: What was not stored is in no export: look for it in")
+    assert gone.startswith("restore has no answer to it: What was not stored is in no export: look for it in")
     assert "Rebuild the session row (ORP001), of which the store still has 1 message" in cut
-    assert cut.endswith(gone.removeprefix("no recipe mends it: "))
+    assert cut.endswith(gone.removeprefix("restore has no answer to it: "))
     assert later.startswith("lawful as it is: 1 write to the store failed, and later rows")
 
 

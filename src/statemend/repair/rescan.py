@@ -127,21 +127,23 @@ def judge(
 
 
 def _lessened(before: Look, after: Look) -> set[str]:
-    """The findings about several sessions at once that are about fewer now: one was restored, the others are
-    as they were."""
-    counted = {finding.id: number for finding in before.findings if (number := _sessions_counted(finding))}
+    """The findings of which what was asked for is done, and something else stays to be told: one about
+    several sessions that is about fewer now, one about a session that was gone and is back."""
+    known = {finding.id: finding for finding in before.findings}
     return {
         finding.id
         for finding in after.findings
-        if (number := _sessions_counted(finding)) is not None and number < counted.get(finding.id, 0)
+        if finding.id in known and _sessions_gone(finding) < _sessions_gone(known[finding.id])
     }
 
 
-def _sessions_counted(finding: Finding) -> int | None:
+def _sessions_gone(finding: Finding) -> int:
+    """Of how many sessions a finding says that they are not in the store."""
+    told = {fact.label: fact.value for fact in finding.evidence}
     if finding.subject.session is not None:
-        return None
-    values = (fact.value for fact in finding.evidence if fact.label == "sessions")
-    return next((value for value in values if isinstance(value, int)), None)
+        return int(told.get("session is in the store") is False)
+    number = told.get("sessions")
+    return number if isinstance(number, int) else 0
 
 
 def served_by(plan: Plan) -> set[str]:

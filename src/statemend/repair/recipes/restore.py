@@ -39,6 +39,8 @@ from statemend.store.message import RowState
 _KNOWN = """
 SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1) OR EXISTS (SELECT 1 FROM messages WHERE session_id = ?1)
 """
+#: Its finding stays where the session is back: what was said since never was in it.
+_UNSTORED = "ORP004"
 _FIDELITIES = {
     Fidelity.LOSSY: "in a form that drops some of a message",
     Fidelity.MASKED: "masked, with secrets redacted",
@@ -51,9 +53,11 @@ _LOST = {
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
-    if finding.subject.session is not None:
-        context.wanted.discard(finding.subject.session)
-        yield from _offer(context, finding, finding.subject.session)
+    session_id = finding.subject.session
+    if session_id is not None:
+        if finding.rule != _UNSTORED or _is_gone(context, session_id):
+            context.wanted.discard(session_id)
+            yield from _offer(context, finding, session_id)
     elif finding.verdict is Verdict.LEFTOVER:
         taken = sorted(each for each in context.wanted if _is_gone(context, each))
         context.wanted.difference_update(taken)
@@ -191,4 +195,6 @@ def _messages(number: int) -> str:
     return "1 message" if number == 1 else f"{number:,} messages"
 
 
-RECIPE = Recipe(name="restore", serves=("EXP002", "ORP003", "ORP005"), doc=__doc__ or "", propose=propose)
+RECIPE = Recipe(
+    name="restore", serves=("EXP002", "ORP003", _UNSTORED, "ORP005"), doc=__doc__ or "", propose=propose
+)

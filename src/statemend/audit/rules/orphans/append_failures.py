@@ -20,6 +20,7 @@ No change of the store's own rows brings back what it never had, and no export h
 made from the store. Look in what Hermes wrote from its memory: snapshots (session_ID.json), request dumps and
 saved conversations in sessions/, files in pending_messages/, a process that still runs, the chat platform.
 Where the session is gone as well and messages of it are left, rebuild it first (messages-without-session).
+Where nothing of it is left, a plan offers to restore what an export or another file has from before.
 
 When it is a false alarm
 A failure that was made good later is reported as a leftover, when rows from after it are in the store.
@@ -84,6 +85,7 @@ RULE = Rule(
     level=Level.REFERENCES,
     severity=Severity.CRITICAL,
     verdict=Verdict.FAULT,
+    recipe="restore",
     doc=__doc__,
     reads=(SESSION, DATED, READS_MESSAGES),
     check=check,
