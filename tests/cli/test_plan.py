@@ -107,6 +107,13 @@ def test_no_message_is_shown(home: HomeBuilder, statemend: Run) -> None:
         assert "turn 0 of gone" not in statemend("plan", home.root, *options).out
 
 
+def test_a_session_of_which_nothing_is_left_cannot_be_restored(home: HomeBuilder, statemend: Run) -> None:
+    outcome = statemend("plan", home.root, "--restore", "nobody")
+
+    assert outcome.code == 2
+    assert "nothing to restore of session nobody" in outcome.err
+
+
 def test_a_healthy_store_has_nothing_to_do(sound: Path, statemend: Run) -> None:
     outcome = statemend("plan", sound)
 

@@ -89,6 +89,27 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "two keys": (op("insert", "sessions", key={"id": "x"}, after={"id": "y"}), "has two keys"),
     "no key": (op("insert", "messages", key={"id": None}, after={"role": "user"}), "has no key"),
     "a new row that was": (op("insert", "state_meta", key=KEY, before_digest=DIGEST), "nothing before"),
+    "texts of a session": (
+        op("insert", "sessions", key={"id": "x"}, texts={"title": DIGEST}),
+        "are not in it",
+    ),
+    "two texts": (
+        op("insert", "messages", key={"id": 1}, after={"content": "x"}, texts={"content": DIGEST}),
+        "has two values",
+    ),
+    "a text of no column": (op("insert", "messages", key={"id": 1}, texts={"rowid": DIGEST}), "no column"),
+    "another text": (
+        op(
+            "update",
+            "messages",
+            key={"id": 1},
+            before={"active": 0},
+            before_digest=DIGEST,
+            after={"active": 1},
+            texts={"content": DIGEST},
+        ),
+        "only a new message",
+    ),
     "too large a number": (op("insert", "state_meta", key=KEY, after={"value": 1 << 63}), "too large"),
     "a cell that is none": (op("insert", "state_meta", key=KEY, after={"value": {"x": "1"}}), "cannot be"),
     "not a number": (op("insert", "state_meta", key=KEY, after={"value": {"real": "nan"}}), "real"),

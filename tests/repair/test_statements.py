@@ -96,6 +96,15 @@ def test_an_operation_that_names_no_row_is_refused(kind: Kind) -> None:
         build(operation(kind, after={"a b": 1}))
 
 
+def test_a_text_that_is_elsewhere_is_a_parameter_for_a_person_and_nothing_to_carry_out() -> None:
+    withheld = Operation(kind=Kind.INSERT, table="t", key={"id": 1}, texts={"a b": 64 * "0"})
+    with pytest.raises(ValueError, match="the texts of a row of t are not in its operation"):
+        build(withheld)
+    sql = printable(withheld)
+    assert ":text_0000000000000000" in sql
+    assert table().execute(sql, {"text_0000000000000000": "x"}).fetchall() == []
+
+
 def test_an_index_is_rebuilt_by_its_own_command() -> None:
     assert rebuilding("messages_fts") == (
         """INSERT INTO "main"."messages_fts" ("messages_fts") VALUES ('rebuild')"""

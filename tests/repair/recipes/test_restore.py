@@ -19,6 +19,7 @@ from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
 from statemend.repair.rehearse import rehearse
 from statemend.repair.run import State
+from statemend.repair.statements import script
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
 from statemend.store.connection import open_for_audit
@@ -326,3 +327,15 @@ def test_of_several_deleted_sessions_one_comes_back(build: Build, tmp_path: Path
     delete(home, sid="second")
     with restored(home, tmp_path, restore=[SID]):
         assert home.sql("SELECT id FROM sessions ORDER BY id") == [(SID,), ("other",)]
+
+
+def test_statements_to_read_hold_no_text(build: Build) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    beheaded(home)
+    (step,) = option_steps(only_choice(plan_of(home)), "restore")
+    sql = script([step])
+    assert sql.count('INSERT INTO "main"."messages"') == 6
+    assert ":text_" in sql
+    assert "what is next" not in sql
