@@ -80,8 +80,9 @@ def find(plan: Plan, path: Path) -> Texts:
                         found[digest] = value
             lost = len(digests - found.keys())
             if lost:
+                number = "1 text" if lost == 1 else f"{lost:,} texts"
                 raise Refused(
-                    f"{plan.store.path}: the plan is stale: {lost:,} texts of session {session_id} are in no "
-                    "file any more that it was made from; make it anew with `statemend plan`"
+                    f"{plan.store.path}: the plan is stale: {number} of session {session_id} can no longer "
+                    "be found in the files that it was made from; make it anew with `statemend plan`"
                 )
     return found
