@@ -69,8 +69,11 @@ def look(
 
 def look_ahead(connection: RepairConnection, plan: Plan, content: digests.Content) -> Before:
     """As ``look``, at no more than what carrying out ``plan`` could make worse: not at a search index that
-    nothing in it concerns, nor at one that it builds anew."""
+    nothing in it concerns, nor at one that it builds anew. Where that is all it does, whether the index was
+    damaged before is what tells later that it was done."""
     work = plan.work()
+    if not work.operations:
+        return look(connection, content=content, indexes=work.indexes)
     concerned = digests.indexes_of(connection.store, _tables(work))
     return look(connection, content=content, indexes=[one for one in concerned if one not in work.indexes])
 
