@@ -186,6 +186,9 @@ class Plan(_Step, frozen=True, kw_only=True, tag="plan"):
         tuple[str, ...], Meta(description="Names of the recipes to plan with. By default all.")
     ] = ()
     exports: Annotated[tuple[str, ...], Meta(description="Folders with exports beside the home.")] = ()
+    restore: Annotated[
+        tuple[str, ...], Meta(description="Ids of sessions that were deleted and are asked for again.")
+    ] = ()
     deep: Annotated[bool, Meta(description="Whether to check the whole file and the search indexes too.")] = (
         False
     )

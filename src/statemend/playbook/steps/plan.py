@@ -18,6 +18,7 @@ def run(step: Plan, env: Env) -> Outcome:
         env.home,
         exports=env.beside(step.exports),
         recipes=step.recipes or None,
+        restore=step.restore,
         deep=step.deep,
         progress=env.progress,
     )
