@@ -160,7 +160,9 @@ def test_what_may_not_be_read_beside_the_store_leaves_something_open(
 
 def test_what_no_rule_asks_for_may_stay_unread(stranger: Stranger, open_home: Path) -> None:
     (open_home / "session-exports").chmod(0)
-    told = stranger("scan", open_home, "--format", "json", "--rules", "CNT,LIN,ORP001,STO")
+    told = stranger(
+        "scan", open_home, "--format", "json", "--rules", "CNT,LIN,ORP001,STO001,STO002,STO003,STO004"
+    )
     assert (told.code, told.err) == (0, "")
     (skipped,) = json.loads(told.out)["skipped"]
     assert skipped["reason"] == "could not be read: Permission denied"

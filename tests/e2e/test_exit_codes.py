@@ -113,7 +113,7 @@ def test_an_interrupt_ends_in_one_line_and_leaves_no_copy(
     temporary.mkdir()
     seen: list[list[Path]] = []
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         seen.append(list(temporary.rglob("state.db")))
         raise KeyboardInterrupt
 
@@ -141,7 +141,7 @@ def test_a_request_to_end_leaves_no_copy(
         f"signal.signal(signal.{name}, signal.SIG_DFL)\n"  # whoever runs the tests may ignore it
         "from statemend.audit import engine\n"
         "from statemend.cli.app import main\n"
-        "def end(*_):\n"
+        "def end(*_, **__):\n"
         f"    print(len([f for _, _, f in os.walk({str(temporary)!r}) if 'state.db' in f]), flush=True)\n"
         f"    os.kill(os.getpid(), signal.{name})\n"
         "engine.take = end\n"
@@ -167,7 +167,10 @@ def test_a_signal_that_is_ignored_stays_ignored(home: Path) -> None:
         "from statemend.audit import engine\n"
         "from statemend.cli.app import main\n"
         "real = engine.take\n"
-        "engine.take = lambda *given: (os.kill(os.getpid(), signal.SIGHUP), real(*given))[1]\n"
+        "def take(*given, **more):\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    return real(*given, **more)\n"
+        "engine.take = take\n"
         f"sys.argv = ['statemend', 'scan', {str(home)!r}]\n"
         "main()\n"
     )
@@ -178,7 +181,7 @@ def test_a_signal_that_is_ignored_stays_ignored(home: Path) -> None:
 def test_an_unforeseen_error_of_the_system_names_its_place(
     refusal: Refusal, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(*_: object) -> None:
+    def failing(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error", "/mnt/disk/x")
 
     monkeypatch.setattr(engine, "take", failing)
@@ -301,7 +304,7 @@ def test_without_a_temporary_folder_a_store_with_a_log_cannot_be_copied(
 def test_only_an_operator_who_asks_sees_a_traceback(
     statemend: Statemend, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("the text of a message")
 
     monkeypatch.setattr(engine, "take", broken)

@@ -31,8 +31,9 @@ TOPIC = {"chat_id": CHAT, "thread_id": "7"}
 
 def found(home: HermesHome) -> Finding:
     home.stop()
-    (finding,) = audit(home.path, now=home.now).findings
-    assert finding.rule == "ORP006"
+    findings = audit(home.path, now=home.now).findings
+    assert {one.rule for one in findings} <= {"ORP003", "ORP006"}
+    (finding,) = (one for one in findings if one.rule == "ORP006")
     return finding
 
 
@@ -94,7 +95,7 @@ def test_after_the_repair_the_next_message_begins_a_new_session(hermes_home: Hom
     routed = home.rows("SELECT entry_json FROM gateway_routing")
     assert gone in [json.loads(entry)["session_id"] for (entry,) in routed], "it came back from the file"
     home.stop()
-    (left,) = make_plan(home.path, now=home.now).left
+    (left,) = (one for one in make_plan(home.path, now=home.now).left if one.rule == "ORP006")
     key = f"agent:main:telegram:dm:{CHAT}"
     assert key in left.reason
     mirror = home.path / "sessions" / "sessions.json"
@@ -110,7 +111,7 @@ def test_after_the_repair_the_next_message_begins_a_new_session(hermes_home: Hom
     assert [message["content"] for message in home.messages(fresh)] == ["hi again"]
     assert home.session(gone) is None
     home.stop()
-    assert audit(home.path, now=home.now).findings == ()
+    assert {one.rule for one in audit(home.path, now=home.now).findings} <= {"ORP003"}
 
 
 @pytest.mark.parametrize("release", ["0.19.0", "0.22.2"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from statemend.repair.model_config import NotEditableError, with_key, without
@@ -22,6 +22,11 @@ STYLES = st.sampled_from(
 )
 
 
+#: The first draw may have to wait for the machine.
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+@unhurried
 @given(CONFIGS, STYLES, st.sets(KEYS, max_size=2))
 def test_what_is_removed_is_all_that_goes(
     config: dict[str, object], style: dict[str, object], keys: set[str]
@@ -38,6 +43,7 @@ def test_what_is_removed_is_all_that_goes(
         assert list(json.loads(result or "")) == list(kept)
 
 
+@unhurried
 @given(CONFIGS, STYLES, KEYS, st.text(max_size=8))
 def test_what_is_set_is_all_that_changes(
     config: dict[str, object], style: dict[str, object], key: str, value: str

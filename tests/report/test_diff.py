@@ -242,4 +242,5 @@ def test_the_rules_that_look_deeper_are_those_that_ask_for_it() -> None:
         for rule in registry.all_rules()
         if "--deep" in rule.doc or "context.deep" in inspect.getsource(sys.modules[rule.check.__module__])
     }
+    asking.remove("EXP001")  # it looks at more copies then, and finds fewer
     assert asking == sight.DEEPER, "name in sight.DEEPER what finds more with --deep"

@@ -146,6 +146,9 @@ def _obstacle(rule: Rule, context: Context) -> tuple[Status, str] | None:
     absent = sorted(tables_read(rule.reads, [table for table in CATALOGUE if not schema.has(table)]))
     if absent:
         return Status.NOT_APPLICABLE, f"the store has no table {' and no table '.join(absent)}"
+    lacking = [name for name in rule.columns if not schema.has(*name.split("."))]
+    if lacking:
+        return Status.NOT_APPLICABLE, f"the store has no column {' and no column '.join(lacking)}"
     if rule.level <= Level.STRUCTURE:
         return None
     damaged = context.structure.untrusted

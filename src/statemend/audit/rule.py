@@ -78,8 +78,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     ``severity`` and ``verdict`` are those of its usual finding; a finding may carry others. ``recipe`` names
     the repair that mends it, if there is one. ``reads`` is every SQL text the rule runs: the engine derives
-    from it which tables must be there. ``needs_store`` is false for a rule that also says something when the
-    store cannot be opened, from its bytes or from the files beside it; it asks ``context.readable`` first.
+    from it which tables must be there. ``columns`` are those (``table.column``) that every release has and
+    without which it would judge by what a view puts in their place. ``needs_store`` is false for a rule that
+    also says something when the store cannot be opened, from its bytes or from the files beside it; it asks
+    ``context.readable`` first.
     """
 
     id: str
@@ -91,6 +93,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     doc: str
     check: Callable[[Context], Iterator[Finding]]
     reads: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     recipe: str | None = None
     needs_store: bool = True
 

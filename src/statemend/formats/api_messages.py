@@ -60,7 +60,7 @@ def _texts(parts: list[Any]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, str):
             yield part
-        elif isinstance(part, dict) and part.get("type") in _TEXTS:
+        elif isinstance(part, dict) and str(part.get("type")) in _TEXTS:
             text = part.get("text")
             if isinstance(text, str) and text != _OMITTED:
                 yield text

@@ -9,7 +9,7 @@ from statemend.report.model import Report
 from statemend.report.paths import relative, within
 
 #: Rules that find more with ``--deep``.
-DEEPER = frozenset({"EXP001", "FTS001", "FTS002", "MSG006", "STO002", "STO003"})
+DEEPER = frozenset({"FTS001", "FTS002", "MSG006", "STO002", "STO003"})
 
 
 def undetermined(report: Report) -> tuple[str, ...]:

@@ -79,4 +79,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     reads=(HALVES, READS_MESSAGES),
+    columns=("sessions.ended_at", "sessions.end_reason"),
 )

@@ -120,4 +120,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     reads=(READS_SESSIONS, READS_MESSAGES, OPENING),
+    columns=("sessions.model_config", "sessions.end_reason"),
 )

@@ -107,4 +107,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     reads=(ODD_TIMES,),
+    columns=("messages.timestamp",),
 )
