@@ -282,7 +282,8 @@ def test_a_run_that_breaks_off_at_any_moment_ends_in_the_same_state(home: Path, 
     assert {"begun", "step begun", "step finished", "committed", "finished"} <= set(moments)
     first = {name: number for number, name in reversed(list(enumerate(moments)))}
     every = os.environ.get("STATEMEND_PLAYBOOK_KILLS") == "1"
-    for number in range(len(moments)) if every else sorted(first.values()):
+    some = {*sorted(first.values())[::3], first["committed"], first["finished"]}
+    for number in range(len(moments)) if every else sorted(some):
         copy = tmp_path / str(number) / "home"
         shutil.copytree(home, copy, copy_function=shutil.copy2)
         reached = 0

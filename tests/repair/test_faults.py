@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.repair import plans
-from tests.repair.faults import Faults, faults, undisturbed
+from tests.repair.faults import ALL, Faults, faults, undisturbed
 from tests.repair.whole import restore, sound
 
 from statemend.errors import RolledBack, StatemendError, Undetermined
@@ -18,7 +18,7 @@ from statemend.repair.run import RunFolder, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
 
-CASES = [("0.22.2", "delete"), ("0.22.2", "wal"), ("0.19.0", "wal"), ("0.13.0", "delete")]
+CASES = [("0.22.2", "delete"), ("0.22.2", "wal"), ("0.19.0", "wal"), *[("0.13.0", "delete")] * ALL]
 OLD = {State.NOT_APPLIED, State.BEFORE_COMMIT, State.UNDONE}
 #: What must have failed at least once, by journal mode.
 FAILED = {

@@ -33,7 +33,7 @@ from statemend.repair.undo import undo
 from statemend.repair.verify import verify
 
 KILLS = int(os.environ.get("STATEMEND_KILLS", "20"))
-STRIDE = 1 if KILLS >= 200 else 9
+STRIDE = 1 if KILLS >= 200 else 16
 OLD = {State.NOT_APPLIED, State.BEFORE_COMMIT, State.UNDONE}
 NEW = {State.AFTER_COMMIT, State.APPLIED, State.FAILED}
 #: Where the clock of a random moment starts: an early one falls anywhere, mostly into the rehearsal.
