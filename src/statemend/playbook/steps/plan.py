@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from statemend.errors import Undetermined
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.model import Plan
 from statemend.repair.plan import dump
 from statemend.repair.planner import draft
 from statemend.report.text import count
 from statemend.store import durable
-
-_UNDETERMINED = 3
 
 
 def run(step: Plan, env: Env) -> Outcome:
@@ -26,7 +25,7 @@ def run(step: Plan, env: Env) -> Outcome:
     durable.write_new(env.place / "plan.json", dump(plan))
     left = f", {count(len(plan.left), 'finding')} left" if plan.left else ""
     return Outcome(
-        exit_code=_UNDETERMINED if made.undetermined else 0,
+        exit_code=Undetermined.exit_code if made.undetermined else 0,
         summary=f"{count(len(plan.steps), 'step')} and {count(len(plan.choices), 'open choice')}{left}",
         facts={
             "plan": plan.id,

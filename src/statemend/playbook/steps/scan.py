@@ -7,6 +7,7 @@ from pathlib import Path
 
 from statemend.audit.finding import Finding
 from statemend.audit.outcome import FAILING, FailOn
+from statemend.errors import Undetermined
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.folder import known_runs
 from statemend.playbook.model import Scan
@@ -23,7 +24,6 @@ from statemend.store import durable
 REPORT, DIFF, BASELINE = "report.json", "diff.json", "baseline.json"
 #: The baseline that is no file: the report of the last finished run.
 LAST = "last"
-_UNDETERMINED = 3
 
 
 def run(step: Scan, env: Env) -> Outcome:
@@ -58,10 +58,10 @@ def run(step: Scan, env: Env) -> Outcome:
         facts["baseline"] = "none yet"
         sentence = f"No earlier report to compare with. {sentence}"
     failing = any(finding.verdict in FAILING[fail_on] for finding in counted)
-    undetermined = report.exit_code == _UNDETERMINED
+    undetermined = report.exit_code == Undetermined.exit_code
     return Outcome(
         state=StepState.FAILED if failing else StepState.PASSED,
-        exit_code=_UNDETERMINED if undetermined else int(failing),
+        exit_code=Undetermined.exit_code if undetermined else int(failing),
         summary=sentence,
         facts=facts,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -88,8 +87,8 @@ def _verified(name: str, env: Env) -> _Found:
 
 
 def _export(name: str, env: Env) -> _Found:
-    written = [_read(path) for path in _records(env.place_of(name))]
-    proofs = [proof for each in written for proof in reprove(each, progress=env.progress)]
+    record = env.place_of(name) / WRITTEN
+    proofs = reprove(_read(record), progress=env.progress) if record.is_file() else ()
     durable.write_new(env.place / f"{VERIFIED}{name}.json", dump(proofs).encode())
     changed = [proof for proof in proofs if proof.reasons]
     holding = len(proofs) - len(changed)
@@ -101,11 +100,6 @@ def _export(name: str, env: Env) -> _Found:
             name, f"{holding} of {len(proofs)} files hold their sessions whole, the others changed since"
         )
     return _Found(name, f"{holding} files hold their sessions whole" if proofs else "no file was written")
-
-
-def _records(place: Path) -> Iterator[Path]:
-    if (place / WRITTEN).is_file():
-        yield place / WRITTEN
 
 
 def _read(path: Path) -> Reexport:
