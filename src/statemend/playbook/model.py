@@ -13,6 +13,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from statemend.audit.outcome import FailOn
+from statemend.store.history import View
+
 SCHEMA: Final = "statemend/playbook/v1"
 #: The template of the home where a playbook has none.
 HOME: Final = "{{ home }}"
@@ -57,14 +60,6 @@ class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ] = ()
 
 
-class FailOn(StrEnum):
-    """Which verdicts make a scan fail."""
-
-    FAULT = "fault"
-    RISK = "risk"
-    NEVER = "never"
-
-
 class ReportFormat(StrEnum):
     """A form in which a report is written."""
 
@@ -84,14 +79,6 @@ class ExportFormat(StrEnum):
     MD = "md"
     QMD = "qmd"
     HTML = "html"
-
-
-class View(StrEnum):
-    """Which messages of a session an export writes."""
-
-    RAW = "raw"
-    ACTIVE = "active"
-    DISPLAY = "display"
 
 
 class Expect(StrEnum):

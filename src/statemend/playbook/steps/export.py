@@ -11,7 +11,7 @@ from statemend.playbook.env import Env, Outcome
 from statemend.playbook.model import Export
 from statemend.repair.aged import DAY, select_aged
 from statemend.repair.export_result import Format, State
-from statemend.repair.reexport import View, reexport
+from statemend.repair.reexport import reexport
 from statemend.report.json import dump
 from statemend.report.playbook_run import StepState
 from statemend.report.text import count
@@ -40,7 +40,7 @@ def run(step: Export, env: Env) -> Outcome:
         sessions,
         folder,
         form=Format(step.format.value),
-        view=None if step.view is None else View(step.view.value),
+        view=step.view,
         at_risk=step.at_risk,
         exports=[Path(each) for each in step.exports],
         force=step.into is not None,

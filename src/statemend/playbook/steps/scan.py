@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from statemend.audit.finding import Finding
-from statemend.audit.outcome import FAILING, FailOn
+from statemend.audit.outcome import FAILING
 from statemend.errors import Undetermined
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.folder import known_runs
@@ -31,7 +31,7 @@ def run(step: Scan, env: Env) -> Outcome:
     determined gives the exit code 3 and does not hinder what follows."""
     if env.dry and any(result.state is StepState.PLANNED for result in env.results.values()):
         return Outcome(state=StepState.PLANNED, summary="would audit the home as it is then")
-    fail_on = FailOn(step.fail_on.value)
+    fail_on = step.fail_on
     report = produce(
         env.home,
         exports=env.beside(step.exports),
