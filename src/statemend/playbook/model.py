@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from statemend.audit.outcome import FailOn
+from statemend.repair.export_result import Format
 from statemend.store.history import View
 
 SCHEMA: Final = "statemend/playbook/v1"
@@ -70,15 +71,6 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     JSONL = "jsonl"
     SUMMARY = "summary"
-
-
-class ExportFormat(StrEnum):
-    """A format of exports."""
-
-    JSONL = "jsonl"
-    MD = "md"
-    QMD = "qmd"
-    HTML = "html"
 
 
 class Expect(StrEnum):
@@ -244,7 +236,7 @@ class Export(_Step, frozen=True, kw_only=True, tag="export"):
         Days | None, Meta(description="Write the sessions that ended at least so many days ago.")
     ] = None
     exports: Annotated[tuple[str, ...], Meta(description="Folders with exports beside the home.")] = ()
-    format: Annotated[ExportFormat, Meta(description="The format of the files.")] = ExportFormat.JSONL
+    format: Annotated[Format, Meta(description="The format of the files.")] = Format.JSONL
     view: Annotated[
         View | None, Meta(description="Which messages to write. By default `raw` for jsonl, else `display`.")
     ] = None

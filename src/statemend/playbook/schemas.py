@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from statemend.playbook import choices, model
 from statemend.playbook.check import FIXED
-from statemend.report.schemas import described
+from statemend.repair.schemas import described
 
 #: File name to the type that it describes. ``write`` makes the files; a test says when one is stale.
 PUBLISHED = {

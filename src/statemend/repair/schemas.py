@@ -27,13 +27,17 @@ _BLANKS = re.compile(r"\s+")
 
 def render(name: str) -> str:
     """The JSON Schema that the file ``name`` should hold."""
-    title, kind = PUBLISHED[name]
-    described = {
+    return described(*PUBLISHED[name])
+
+
+def described(title: str, kind: Any) -> str:
+    """The JSON Schema of a type, as the text of a file."""
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
         **msgspec.json.schema(kind),
     }
-    return msgspec.json.format(msgspec.json.encode(_one_line(described)), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_one_line(schema)), indent=2).decode() + "\n"
 
 
 def write() -> None:

@@ -3,12 +3,9 @@ their types."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
+from statemend.repair.schemas import described
 from statemend.report import artifact_list, baseline, diff, model, playbook_run
-from statemend.report.json import SCHEMA_FILE, dump
+from statemend.report.json import SCHEMA_FILE
 from statemend.report.story import model as story
 
 #: File name to the type that it describes. ``write`` makes the files; a test says when one is stale.
@@ -28,27 +25,7 @@ def render(name: str) -> str:
     return described(*PUBLISHED[name])
 
 
-def described(title: str, kind: Any) -> str:
-    """The JSON Schema of a type."""
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
-        **msgspec.json.schema(kind),
-    }
-    return dump(_one_line(schema))
-
-
 def write() -> None:
     """Write every schema anew."""
     for name in PUBLISHED:
         (FOLDER / name).write_text(render(name), encoding="utf-8")
-
-
-def _one_line(value: Any) -> Any:
-    """Descriptions without the line breaks of the source they come from."""
-    if isinstance(value, dict):
-        return {
-            key: " ".join(item.split()) if key == "description" and isinstance(item, str) else _one_line(item)
-            for key, item in value.items()
-        }
-    return [_one_line(item) for item in value] if isinstance(value, list) else value

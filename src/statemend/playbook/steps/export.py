@@ -10,7 +10,7 @@ from statemend.evidence.inventory import find_home
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.model import Export
 from statemend.repair.aged import DAY, select_aged
-from statemend.repair.export_result import Format, State
+from statemend.repair.export_result import State
 from statemend.repair.reexport import reexport
 from statemend.report.json import dump
 from statemend.report.playbook_run import StepState
@@ -39,7 +39,7 @@ def run(step: Export, env: Env) -> Outcome:
         env.home,
         sessions,
         folder,
-        form=Format(step.format.value),
+        form=step.format,
         view=step.view,
         at_risk=step.at_risk,
         exports=[Path(each) for each in step.exports],
