@@ -1,4 +1,5 @@
-"""The ways by which the gateway finds the session of a chat, where they lead to a session that is gone.
+"""The ways by which the gateway finds the session of a chat, and those of them that lead to a session that is
+gone.
 
 Gone is a session of which neither the row nor a message is there: one whose messages remain is rebuilt, and
 its ways are right again.
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 from statemend.audit.context import Context
 from statemend.audit.facts import words
+from statemend.store.connection import Store
 
 #: Whether neither a session ``{id}`` nor a message of it is there.
 GONE = (
@@ -36,6 +38,14 @@ _BINDINGS = f"""
     WHERE typeof(b.session_id) = 'text'
       AND {GONE.format(id="b.session_id")}
     ORDER BY b.session_id, b.profile_name, b.chat_id, b.thread_id
+"""
+_LEADING = """
+    SELECT CASE WHEN json_valid(entry_json) THEN json_extract(entry_json, '$.session_id') END, session_key
+    FROM gateway_routing
+    ORDER BY session_key
+"""
+_BINDING = """
+    SELECT session_id, chat_id, thread_id FROM telegram_dm_topic_bindings ORDER BY chat_id, thread_id
 """
 ROUTES, BINDINGS = "gateway_routing", "telegram_dm_topic_bindings"
 #: Begins the key of a chat of the default profile, whatever profile the store belongs to.
@@ -65,8 +75,32 @@ def ways_to_nothing(context: Context) -> Iterator[Way]:
         if first != "agent" or rest.partition(":")[0] in profiles:
             yield Way(ROUTES, session_id, name, {"scope": scope, "session_key": key})
     for session_id, profile, chat, thread in context.store.rows(_BINDINGS):
-        name = f"topic {words(thread, 40)} of chat {words(chat, 40)}"
-        yield Way(BINDINGS, session_id, name, {"profile_name": profile, "chat_id": chat, "thread_id": thread})
+        yield Way(
+            BINDINGS,
+            session_id,
+            _topic(thread, chat),
+            {"profile_name": profile, "chat_id": chat, "thread_id": thread},
+        )
+
+
+def led_to(store: Store) -> Mapping[str, tuple[str, ...]]:
+    """The ways to each session, by what a person calls them. A store without the tables has none."""
+    return store.fact("ways to sessions", lambda: _led_to(store))
+
+
+def _led_to(store: Store) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for session_id, key in store.rows(_LEADING):
+        if isinstance(session_id, str) and session_id:
+            found.setdefault(session_id, []).append(f"the route of {words(key) or 'a chat without a key'}")
+    for session_id, chat, thread in store.rows(_BINDING):
+        if isinstance(session_id, str) and session_id:
+            found.setdefault(session_id, []).append(_topic(thread, chat))
+    return {session_id: tuple(names) for session_id, names in found.items()}
+
+
+def _topic(thread: Any, chat: Any) -> str:
+    return f"topic {words(thread, 40)} of chat {words(chat, 40)}"
 
 
 def _profile(root: Path) -> Iterator[str]:

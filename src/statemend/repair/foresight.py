@@ -13,6 +13,7 @@ from statemend.audit.claims import MARKING
 from statemend.audit.context import Context
 from statemend.audit.handoff import ORPHANED, dead_ends, is_false_delegate, opening_summary
 from statemend.audit.rules.lineage import contradictory_markers, cycle, export_resume_disagree, fork
+from statemend.audit.rules.lineage.delegate_marker_on_routed import is_routed_run
 from statemend.audit.rules.lineage.export_resume_disagree import path
 from statemend.repair.marks import BRANCH, FIELDS
 from statemend.repair.recipe import RecipeContext
@@ -24,11 +25,12 @@ from statemend.store.schema import Era
 Marks = Mapping[str, Mapping[str, str | None]]
 #: Rule and session of a finding.
 Fault = tuple[str, str]
-DEAD_END, FORK, PARTING, MARKERS, FALSE_MARK, CUT = (
+DEAD_END, FORK, PARTING, MARKERS, ROUTED, FALSE_MARK, CUT = (
     "LIN001",
     "LIN002",
     "LIN003",
     "LIN005",
+    "LIN007",
     "LIN008",
     "LIN009",
 )
@@ -152,15 +154,10 @@ def faults(context: RecipeContext, family: Graph) -> set[Fault]:
         for one in rule.check(imagined)
     }
     found |= {(DEAD_END, node.id) for node in dead_ends(imagined)}
-    found |= {(FALSE_MARK, node.id) for node in family.nodes.values() if _falsely_marked(imagined, node)}
+    found |= {(ROUTED, node.id) for node in family.nodes.values() if is_routed_run(imagined, node)}
+    found |= {(FALSE_MARK, node.id) for node in family.nodes.values() if is_false_delegate(imagined, node)}
     found |= {(CUT, node.id) for node in family.nodes.values() if _cut(imagined, node)}
     return found
-
-
-def _falsely_marked(imagined: Context, node: Node) -> bool:
-    if node.delegate_from in (None, ORPHANED):
-        return False
-    return is_false_delegate(imagined, node) or bool(node.session_key and node.source != "subagent")
 
 
 def _cut(imagined: Context, node: Node) -> bool:

@@ -159,4 +159,4 @@ def _evidence(context: RecipeContext, finding: Finding, session: str) -> Iterato
         yield f"its parent {edge.parent_id} {f'ended by {ended}' if ended else 'is open'}"
 
 
-RECIPE = Recipe(name="untag", serves=("LIN008",), doc=__doc__ or "", propose=propose)
+RECIPE = Recipe(name="untag", serves=("LIN007", "LIN008"), doc=__doc__ or "", propose=propose)

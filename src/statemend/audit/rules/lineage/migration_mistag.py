@@ -11,8 +11,7 @@ The first release from 0.17 on that opens a store of 0.13 to 0.16 runs a migrati
 sessions were subagent runs, because those releases did not mark them. It marks every child that is neither
 a branch nor a continuation with the name of its parent, and every untitled session without relatives that
 has at most 25 messages and used a tool with '__orphaned__'. An ordinary short chat fits the second test; a
-continuation whose parent had been reopened and closed again fits the first. Later releases have also put
-the mark on a routed conversation by mistake.
+continuation whose parent had been reopened and closed again fits the first.
 
 How we know
 '__orphaned__' is written by that migration alone. The chat is a conversation, and the mark a fault, when a
@@ -20,9 +19,10 @@ person shows in it: a title, a user, chat or routing key, an entry in the routin
 after an answer, sessions that continue or branch from it, or a first row that is a compaction summary. A
 chat of one turn has none of these, and an old subagent run whose parent was deleted looks exactly the same:
 undecidable. An id that belongs to a scheduled run says that it is neither: a leftover. A mark naming the
-parent is false when the session begins with a compaction summary (a subagent run begins with its task, and
-the continuation of one inherits a mark that names another session than its parent), or when it is routed
-and not a subagent's row.
+parent is false when the session begins with a compaction summary: a subagent run begins with its task, and
+the continuation of one inherits a mark that names another session than its parent. Another mark on a
+conversation that is routed is told by the rule delegate-marker-on-routed. The migration runs in 0.17 and
+newer, and the mark means something to them alone.
 
 What to do
 Remove the key _delegate_from from model_config. The session shows up again, and deleting the session it
@@ -30,8 +30,7 @@ names no longer takes it along. For an undecidable one, read its first message: 
 person's words.
 
 When it is a false alarm
-Up to 0.20 a subagent that was started after its parent had been closed by compression inherits the parent's
-routing key; rows with source 'subagent' are therefore not reported for their key.
+A program of its own that runs subagents from a summary instead of a task.
 """
 
 from __future__ import annotations
@@ -40,9 +39,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from statemend.audit.context import Context
+from statemend.audit.eras import heeding_marks
 from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import OPENING, ORPHANED, is_false_delegate, opening_summary
+from statemend.audit.routes import led_to
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.store.content import plain_text
 from statemend.store.history import View, messages
@@ -60,11 +61,6 @@ FROM (
 WHERE s.marker IS NOT NULL
   AND typeof(s.id) = 'text'
 ORDER BY s.id
-"""
-#: Read beside ``MARKED``; not in ``reads``, because releases before 0.18 have no such table.
-ROUTED = """
-SELECT DISTINCT CASE WHEN json_valid(entry_json) THEN json_extract(entry_json, '$.session_id') END
-FROM gateway_routing
 """
 
 #: How texts begin that Hermes itself writes in the user's name.
@@ -112,7 +108,7 @@ def later_turns(context: Context, session_id: str) -> int:
     return turns
 
 
-def signs_of_a_conversation(context: Context, row: Marked, routed: frozenset[object]) -> list[str]:
+def signs_of_a_conversation(context: Context, row: Marked) -> list[str]:
     """What shows that people talk in this session, each in a few words."""
     signs = [
         label
@@ -121,7 +117,7 @@ def signs_of_a_conversation(context: Context, row: Marked, routed: frozenset[obj
             ("it has a user id", row.user_id),
             ("it has a routing key", row.session_key),
             ("it has a chat id", row.chat_id or row.origin_json),
-            ("the routing table names it", row.id in routed),
+            ("the routing table names it", row.id in led_to(context.store)),
             ("other sessions come from it", row.has_children),
         )
         if value
@@ -135,29 +131,18 @@ def signs_of_a_conversation(context: Context, row: Marked, routed: frozenset[obj
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session whose delegate mark is false, or may be."""
-    routed: frozenset[object] | None = None
     for values in context.store.rows(MARKED):
         row = Marked(*values)
         if row.marker == ORPHANED:
-            if routed is None:
-                routed = frozenset(key for (key,) in context.store.rows(ROUTED))
-            yield _orphaned(context, row, signs_of_a_conversation(context, row, routed))
+            yield _orphaned(context, row, signs_of_a_conversation(context, row))
             continue
-        reasons = []
         node = context.graph.nodes.get(row.id) if row.marker == row.parent_id else None
         if node is not None and is_false_delegate(context, node):
-            reasons.append("it begins with a compaction summary, so it continues its parent")
-        if row.session_key and row.source != "subagent":
-            reasons.append("it has a routing key")
-        if reasons:
-            yield _finding(
-                context,
-                row,
-                Verdict.FAULT,
-                Severity.HIGH,
-                "Marked as a subagent run of its parent, though the evidence says otherwise.",
-                reasons,
-            )
+            signs = ["it begins with a compaction summary, so it continues its parent"]
+            if row.session_key and row.source != "subagent":
+                signs.append("it has a routing key")
+            summary = "Marked as a subagent run of its parent, though it continues it."
+            yield _finding(context, row, Verdict.FAULT, Severity.HIGH, summary, signs)
 
 
 def _orphaned(context: Context, row: Marked, signs: list[str]) -> Finding:
@@ -194,6 +179,7 @@ def _finding(
             ("source", words(row.source, 40)),
             ("started at", moment(row.started_at)),
             ("message count", row.message_count if isinstance(row.message_count, int) else None),
+            heeding_marks(context.store),
         ),
         remedy=remedy,
         command=context.command("show", context.store_label, row.id),
