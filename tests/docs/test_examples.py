@@ -16,10 +16,11 @@ import yaml
 from tests.docs import parsing, shell
 from tests.docs.blocks import PAGES, ROOT, Block, blocks, name
 
+from statemend.cli import config
 from statemend.playbook import check, choices, source
 
 _CI = ROOT / "docs" / "ci.md"
-_KNOWN = frozenset({"sh", "bash", "console", "yaml", "json", "ini", "text"})
+_KNOWN = frozenset({"sh", "bash", "console", "yaml", "json", "ini", "toml", "text"})
 
 
 def _examples(*languages: str) -> Iterator[Any]:
@@ -36,6 +37,13 @@ def _file(wanted: str) -> Block:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_block_says_what_it_is(page: Path) -> None:
     assert {block.language for block in blocks(page)} <= _KNOWN
+
+
+@pytest.mark.parametrize("block", [*_examples("toml")])
+def test_a_configuration_is_one(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / "statemend.toml"
+    file.write_text(block.text, encoding="utf-8")
+    assert config.load(file) is not None
 
 
 @pytest.mark.parametrize("block", [*_examples("yaml")])

@@ -1,13 +1,13 @@
 """Runs the rules over a home, level by level, and says of each how it ended.
 
 An audit never claims what it did not look at: a rule ends as clean, with findings, not applicable or could
-not run, and the last two always say why.
+not run, and the last two always say why; so does one that is ignored.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -38,6 +38,7 @@ def audit(
     *,
     exports: Sequence[Path] = (),
     rules: Sequence[str] | None = None,
+    ignore: Sequence[str] | Mapping[str, str] = (),
     live: bool = False,
     deep: bool = False,
     now: float | None = None,
@@ -46,18 +47,19 @@ def audit(
 ) -> Audit:
     """Audit the home or store at ``path``, together with the folders and files ``exports``.
 
-    ``rules`` names the rules to run (ids, slugs or families); ``None`` runs all. ``live`` allows a copy of a
-    store that a process holds. ``deep`` checks the whole file. ``now`` is epoch seconds, by default the
-    present. ``observe`` is called once, after the rules, with their findings and the store as they saw it:
-    who wants more of it reads it there, since a second opening could show another state. Nothing is written
-    beside the store.
+    ``rules`` names the rules to run (ids, slugs or families); ``None`` runs all. ``ignore`` names those of
+    them to leave out; a mapping says for each name who asked for it, for the report to tell. ``live`` allows
+    a copy of a store that a process holds. ``deep`` checks the whole file. ``now`` is epoch seconds, by
+    default the present. ``observe`` is called once, after the rules, with their findings and the store as
+    they saw it: who wants more of it reads it there, since a second opening could show another state.
+    Nothing is written beside the store.
 
     Raises ``UsageError`` for a path without a store or an unknown rule, ``StoreHeld`` for a store in use
     without ``live``, ``Undetermined`` when nothing at all can be said. A store that cannot be read is not an
     error: the rules that need it could not run.
     """
     started = time.perf_counter()
-    chosen = registry.select(rules)
+    chosen, ignored = registry.without(registry.select(rules), ignore)
     home = find_home(path)
     bundle = inspect(Path(home.store))
     with ExitStack() as stack:
@@ -75,6 +77,7 @@ def audit(
             progress=progress,
         )
         findings, results = run(chosen, context)
+        results += _ignored(ignored)
         if observe is not None:
             observe(context, findings)
         facts = _facts(home, bundle, store, refusal)
@@ -106,6 +109,14 @@ def run(rules: Iterable[Rule], context: Context) -> tuple[tuple[Finding, ...], t
     order = {result.id: position for position, result in enumerate(results)}
     findings.sort(key=lambda f: (_SEVERITIES.index(f.severity), order[f.rule], f.subject.session or "", f.id))
     return tuple(findings), tuple(results)
+
+
+def _ignored(rules: Mapping[str, str]) -> tuple[RuleResult, ...]:
+    """The results of rules that were not run: id to who left it out."""
+    return tuple(
+        RuleResult(id_, registry.get(id_).slug, Status.IGNORED, f"left out by {by}", 0, 0.0)
+        for id_, by in rules.items()
+    )
 
 
 def _run(rule: Rule, context: Context) -> tuple[list[Finding], RuleResult]:

@@ -20,11 +20,12 @@ class Status(StrEnum):
     FINDINGS = "findings"
     NOT_APPLICABLE = "not applicable"  # what it looks at does not exist here
     COULD_NOT_RUN = "could not run"  # it does or may exist, and could not be trusted
+    IGNORED = "ignored"  # it was not run, because somebody chose so
 
 
 class RuleResult(msgspec.Struct, frozen=True):
-    """How one rule ended. ``reason`` is empty unless it did not apply or could not run. A rule that stopped
-    half way keeps the ``findings`` it had. ``seconds`` is wall time."""
+    """How one rule ended. ``reason`` is empty unless it did not apply, could not run or was ignored. A rule
+    that stopped half way keeps the ``findings`` it had. ``seconds`` is wall time."""
 
     id: str
     slug: str
@@ -94,6 +95,13 @@ class Audit(msgspec.Struct, frozen=True):
             causes.append(f"{self.store.path} changed while it was read")
         causes += [f"{skipped.path}: {skipped.reason}" for skipped in self.unread]
         return tuple(causes)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """What was left out on purpose: one sentence for each rule."""
+        return tuple(
+            f"{rule.id} {rule.slug} was {rule.reason}" for rule in self.rules if rule.status is Status.IGNORED
+        )
 
 
 class FailOn(StrEnum):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 
 from statemend.audit import rules as rules_package
@@ -55,7 +56,10 @@ def get(name: str) -> Rule:
     for rule in all_rules():
         if wanted in (rule.id.lower(), rule.slug):
             return rule
-    raise UsageError(f"there is no rule {name!r}: `statemend rules` lists them")
+    near = ", ".join(_nearest(wanted))
+    raise UsageError(
+        f"there is no rule {name!r}: {f'nearest are {near}; ' if near else ''}`statemend rules` lists them"
+    )
 
 
 def select(names: Sequence[str] | None) -> tuple[Rule, ...]:
@@ -67,11 +71,36 @@ def select(names: Sequence[str] | None) -> tuple[Rule, ...]:
         return all_rules()
     if not names:
         raise UsageError("no rule is named: leave the choice out to run them all")
-    chosen: set[str] = set()
-    for name in names:
-        wanted = name.strip().lower()
-        members = {
-            rule.id for rule in all_rules() if wanted and wanted in (rule.family.value, rule.id[:3].lower())
-        }
-        chosen |= members or {get(name).id}
+    chosen = frozenset[str]().union(*(_named(name) for name in names))
     return tuple(rule for rule in all_rules() if rule.id in chosen)
+
+
+def without(
+    chosen: Sequence[Rule], ignore: Sequence[str] | Mapping[str, str]
+) -> tuple[tuple[Rule, ...], dict[str, str]]:
+    """Those of ``chosen`` that ``ignore`` does not name, and of the others who left each out, by id.
+
+    ``ignore`` holds names as ``select`` takes them; a mapping says for each who asked for it. Raises
+    ``UsageError`` for a name that matches nothing, or when no rule is left.
+    """
+    asked = ignore if isinstance(ignore, Mapping) else dict.fromkeys(ignore, "the request")
+    left_out = {id_: by for name, by in asked.items() for id_ in _named(name)}
+    kept = tuple(rule for rule in chosen if rule.id not in left_out)
+    if not kept:
+        raise UsageError("every chosen rule is ignored: nothing is left to look for")
+    return kept, {rule.id: left_out[rule.id] for rule in chosen if rule.id in left_out}
+
+
+def _named(name: str) -> frozenset[str]:
+    """The ids that a name stands for: a family's, or the one of a rule."""
+    wanted = name.strip().lower()
+    family = [rule for rule in all_rules() if wanted in (rule.family.value, rule.id[:3].lower())]
+    return frozenset(rule.id for rule in family or (get(name),))
+
+
+def _nearest(wanted: str) -> Iterator[str]:
+    """The names that come closest, each once."""
+    names = {rule.id.lower(): rule.id for rule in all_rules()}
+    names |= {rule.id[:3].lower(): rule.id[:3] for rule in all_rules()}
+    names |= {name: name for rule in all_rules() for name in (rule.slug, rule.family.value)}
+    yield from (names[near] for near in get_close_matches(wanted, names, n=3, cutoff=0.6))

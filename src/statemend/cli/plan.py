@@ -11,8 +11,9 @@ from statemend.cli.rules import Format
 
 HELP = """Plan the repair of a Hermes home, or a single store. Nothing is changed.
 
-HOME is audited as `statemend scan` does. The plan names each row to be changed, what it was and will be, the
-finding it serves, and where each value comes from. Review it, then rehearse and apply it.
+HOME is audited as `statemend scan` does, by the same configuration. The plan names each row to be changed,
+what it was and will be, the finding it serves, and where each value comes from. Review it, then rehearse and
+apply it.
 
 \b
 Steps that evidence decides are in the plan. Where it does not decide, the plan lists every option, and
@@ -54,6 +55,23 @@ def plan(
         list[Path] | None,
         typer.Option("--exports", metavar="DIR", help="Another folder or file with exports. Repeatable."),
     ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore",
+            metavar="NAMES",
+            help="Leave these rules out, named as for scan. Repeatable.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            readable=False,
+            help="Follow this configuration, not that of the current directory.",
+        ),
+    ] = None,
     restore: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,8 +83,9 @@ def plan(
         Format, typer.Option("--format", help="How to show the plan; the file is JSON.")
     ] = Format.TABLE,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Check the whole file and its search indexes too. Slower.")
-    ] = False,
+        bool | None,
+        typer.Option("--deep/--no-deep", help="Check the whole file and its search indexes too. Slower."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Let -o replace a file that is there.")] = False,
 ) -> int:
     """Plan, write the plan, show it, and return the exit code."""
@@ -83,14 +102,18 @@ def plan(
                 f"{output}: exists, and may hold choices you made; choose another name, or say --force"
             )
         out.check_target(output, Path(place.root), Path(place.store), force=force)
+    from statemend.cli.config import names, settle
+
+    asked = settle(home, config, exports=exports, ignore=ignore, deep=deep)
     with progress() as tell:
         from statemend.repair.planner import draft
 
         made = draft(
             home,
-            exports=exports or (),
-            recipes=[name for given in recipes for name in given.split(",")] if recipes else None,
-            deep=deep,
+            exports=asked.exports,
+            recipes=names(recipes),
+            ignore=asked.ignore,
+            deep=asked.deep,
             restore=restore or (),
             progress=tell,
         )
@@ -111,6 +134,8 @@ def plan(
 
         file = None if output is None else str(output)
         show(renderable(made.plan, file=file, lines=answer_lines(written)))
+    if made.ignored:
+        out.complain(f"not planned for: {'; '.join(made.ignored)}", 0)
     for reason in made.undetermined:
         out.complain(f"not determined: {reason}", 3)
     return 3 if made.undetermined else 0

@@ -28,11 +28,17 @@ every output says how many there are, which are gone, and which could not be loo
 says may have changed meanwhile: `statemend diff` tells.
 
 \b
+What should hold for every scan can stand in statemend.toml of the current directory, or under
+[tool.statemend] of its pyproject.toml: rules, ignore, exports, fail-on, baseline, deep. The command line
+goes before it. The report names each rule that was left out, and who left it out.
+
+\b
 Examples:
   statemend scan ~/.hermes
   statemend scan ~/.hermes --exports ~/exports -o report.html
   statemend scan ~/.hermes --format json | jq '.findings[].id'
   statemend scan state.db --rules EXP --rules messages-without-session --fail-on risk
+  statemend scan ~/.hermes --ignore LIF,manifest-disagrees
   statemend scan ~/.hermes --format summary | tee -a "$GITHUB_STEP_SUMMARY"
   statemend scan ~/.hermes -o statemend.sarif
   statemend scan ~/.hermes --write-baseline known.json
@@ -113,9 +119,25 @@ def scan(
             help="Write the report here, readable by you alone.",
         ),
     ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="NAMES", help="Leave these out, named as for --rules. Repeatable."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            readable=False,
+            help="Follow this configuration, not that of the current directory.",
+        ),
+    ] = None,
     fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="Exit with 1 for findings of this verdict or a worse one.")
-    ] = FailOn.FAULT,
+        FailOn | None,
+        typer.Option(
+            "--fail-on", help="Exit with 1 for findings of this verdict or a worse one. By default fault."
+        ),
+    ] = None,
     baseline: Annotated[
         Path | None,
         typer.Option(
@@ -135,8 +157,9 @@ def scan(
         ),
     ] = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Check the whole file and its search indexes too. Slower.")
-    ] = False,
+        bool | None,
+        typer.Option("--deep/--no-deep", help="Check the whole file and its search indexes too. Slower."),
+    ] = None,
     live: Annotated[
         bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
     ] = False,
@@ -165,19 +188,32 @@ def scan(
         if write_baseline is not None:
             out.check_target(write_baseline, *beside, force=force, own=out.BASELINE)
             _check_apart(write_baseline, output)
-    known = _known(baseline)
+    from statemend.audit.outcome import FailOn as Verdicts
+    from statemend.cli.config import settle
+
+    asked = settle(
+        home,
+        config,
+        exports=exports,
+        rules=rules,
+        ignore=ignore,
+        fail_on=None if fail_on is None else Verdicts(fail_on.value),
+        baseline=baseline,
+        deep=deep,
+    )
+    known = _known(asked.baseline)
     with progress() as tell:
-        from statemend.audit.outcome import FailOn as Verdicts
         from statemend.report.produce import produce
 
         report = produce(
             home,
-            exports=exports or (),
-            rules=[name for given in rules for name in given.split(",")] if rules else None,
+            exports=asked.exports,
+            rules=asked.rules,
+            ignore=asked.ignore,
             live=live,
-            deep=deep,
+            deep=asked.deep,
             with_content=with_content,
-            fail_on=Verdicts(fail_on.value),
+            fail_on=asked.fail_on,
             progress=tell,
         )
     if known is not None:

@@ -123,6 +123,10 @@ class Scan(_Step, frozen=True, kw_only=True, tag="scan"):
     are new can make it fail."""
 
     rules: Annotated[tuple[str, ...], Meta(description="Ids of the rules to run. By default all.")] = ()
+    ignore: Annotated[
+        tuple[str, ...],
+        Meta(description="Rules to leave out, by id, name or family. The report shows them as ignored."),
+    ] = ()
     exports: Annotated[tuple[str, ...], Meta(description="Folders with exports beside the home.")] = ()
     deep: Annotated[bool, Meta(description="Whether to check the whole file and the search indexes too.")] = (
         False

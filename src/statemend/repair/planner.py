@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,12 @@ _ID_LENGTH = 16
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """A plan, and why the audit that it rests on could not say everything it was asked (one sentence for each
-    cause)."""
+    """A plan, and what the audit that it rests on did not say: why it could not say everything it was asked,
+    and what it was asked to leave out (one sentence for each cause)."""
 
     plan: Plan
     undetermined: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
 
 
 def make_plan(
@@ -43,6 +44,7 @@ def make_plan(
     exports: Sequence[Path] = (),
     recipes: Sequence[str] | None = None,
     rules: Sequence[str] | None = None,
+    ignore: Sequence[str] | Mapping[str, str] = (),
     now: float | None = None,
     deep: bool = False,
     restore: Sequence[str] = (),
@@ -54,6 +56,7 @@ def make_plan(
         exports=exports,
         recipes=recipes,
         rules=rules,
+        ignore=ignore,
         now=now,
         deep=deep,
         restore=restore,
@@ -68,6 +71,7 @@ def draft(
     exports: Sequence[Path] = (),
     recipes: Sequence[str] | None = None,
     rules: Sequence[str] | None = None,
+    ignore: Sequence[str] | Mapping[str, str] = (),
     now: float | None = None,
     deep: bool = False,
     restore: Sequence[str] = (),
@@ -75,11 +79,11 @@ def draft(
 ) -> Draft:
     """Audit the home or store at ``path`` with the folders and files ``exports``, and plan its repair.
 
-    ``recipes`` names those that may be used, ``rules`` the rules to run; ``None`` means all. ``now`` is epoch
-    seconds, by default the present; ``SOURCE_DATE_EPOCH`` in the environment fixes the time that the plan
-    bears. ``deep`` looks at the whole file, search indexes included. ``restore`` are ids of sessions that
-    were lawfully deleted, as far as can be told, and are wanted back. A plan with nothing to do has no steps
-    and no choices.
+    ``recipes`` names those that may be used, ``rules`` the rules to run; ``None`` means all. ``ignore`` names
+    rules to leave out; a mapping says for each who asked for it. ``now`` is epoch seconds, by default the
+    present; ``SOURCE_DATE_EPOCH`` in the environment fixes the time that the plan bears. ``deep`` looks at
+    the whole file, search indexes included. ``restore`` are ids of sessions that were lawfully deleted, as
+    far as can be told, and are wanted back. A plan with nothing to do has no steps and no choices.
 
     Raises ``UsageError`` for a path without a store, a name that does not exist or a session of which nothing
     is left to restore, ``StoreHeld`` for a store in use, ``StoreUnreadable`` for one that cannot be read.
@@ -97,9 +101,20 @@ def draft(
             raise StoreUnreadable(context.refusal or f"{context.store_label}: cannot be read")
         made.append(_plan(RecipeContext(context, findings, restore), chosen, beside))
 
-    looked = audit(home, exports=beside, rules=rules, now=now, deep=deep, progress=progress, observe=observe)
+    looked = audit(
+        home,
+        exports=beside,
+        rules=rules,
+        ignore=ignore,
+        now=now,
+        deep=deep,
+        progress=progress,
+        observe=observe,
+    )
     (plan,) = made
-    return Draft(msgspec.structs.replace(plan, made_at=_made_at(looked.at)), looked.undetermined)
+    return Draft(
+        msgspec.structs.replace(plan, made_at=_made_at(looked.at)), looked.undetermined, looked.ignored
+    )
 
 
 def _plan(context: RecipeContext, recipes: tuple[Recipe, ...], exports: Sequence[Path]) -> Plan:

@@ -51,6 +51,8 @@ class Evidence:
             entry = self.rules.get(rule)
             if entry is None:
                 return f"{rule} was not part of this audit."
+            if entry.status == "ignored":
+                return f"{rule} was {entry.reason}."
             if entry.status == "could not run":
                 return f"{rule} could not run: {entry.reason}."
         return ""

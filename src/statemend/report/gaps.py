@@ -10,7 +10,8 @@ from statemend.report.text import count, listed
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Something that was not looked at: what, and why. ``rules`` are the ids of rules that could not run."""
+    """Something that was not looked at: what, and why. ``rules`` are the ids of the rules that were
+    not run."""
 
     what: str
     reason: str
@@ -38,6 +39,15 @@ def gaps(report: Report) -> tuple[Gap, ...]:
     return tuple(found)
 
 
+def ignored(report: Report) -> tuple[Gap, ...]:
+    """The rules that were left out on purpose; those that one choice left out are one gap."""
+    by_reason: dict[str, list[str]] = {}
+    for rule in report.rules:
+        if rule.status == "ignored":
+            by_reason.setdefault(rule.reason, []).append(rule.id)
+    return tuple(Gap(listed(rules), reason, tuple(rules)) for reason, rules in by_reason.items())
+
+
 def rows_known(report: Report) -> bool:
     """Whether the rows of every store were counted, so that what is not listed is not there."""
     return all(store.live is not None for store in report.stores)
@@ -45,5 +55,5 @@ def rows_known(report: Report) -> bool:
 
 def lineage_known(report: Report) -> bool:
     """Whether every rule about lineage ran or did not apply, so that a family that is not shown is plain."""
-    told = {rule.id for rule in report.rules if rule.status != "could not run"}
+    told = {rule.id for rule in report.rules if rule.status not in ("could not run", "ignored")}
     return rows_known(report) and told.issuperset(ABOUT_LINES)

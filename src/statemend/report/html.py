@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from statemend.audit.finding import Finding, Severity, Value, Verdict
 from statemend.report import baseline, charts, graph, text
-from statemend.report.gaps import gaps, lineage_known, rows_known
+from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
 from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -222,6 +222,7 @@ def render(report: Report) -> str:
         policy=policy(style, script),
         groups=shown,
         gaps=gaps(report),
+        ignored=ignored(report),
         rows_known=rows_known(report),
         lineage_known=lineage_known(report),
         linked=linked,
@@ -249,7 +250,7 @@ def _tally(kinds: Iterable[str]) -> dict[str, int]:
 
 def _by_status(rules: Iterable[RuleEntry]) -> dict[str, list[RuleEntry]]:
     found: dict[str, list[RuleEntry]] = {
-        status: [] for status in ("could not run", "findings", "clean", "not applicable")
+        status: [] for status in ("could not run", "findings", "clean", "ignored", "not applicable")
     }
     for rule in rules:
         found[rule.status].append(rule)

@@ -1,7 +1,8 @@
 """The report as JUnit XML, for the test view of a CI server: a suite for each family, a case for each rule.
 
 A rule fails when one of its findings does under ``fail_on``; it is an error when it could not run, and
-skipped when it did not apply. So there is an error when the exit code is 3, and a failure when it is 1.
+skipped when it did not apply or is ignored. So there is an error when the exit code is 3, and a failure when
+it is 1.
 Message texts are never in it.
 """
 
@@ -83,7 +84,7 @@ def _judge(case: ET.Element, rule: RuleEntry, findings: Sequence[Finding], repor
     failing = [finding for finding in findings if finding.verdict in FAILING[report.fail_on]]
     if rule.status == "could not run":
         _outcome(case, "error", rule.reason, rule.status, findings)
-    elif rule.status == "not applicable":
+    elif rule.status in ("not applicable", "ignored"):
         _outcome(case, "skipped", rule.reason)
     elif failing:
         worst = min(failing, key=lambda finding: SEVERITIES.index(finding.severity))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from statemend.audit.finding import Finding, Value
 from statemend.report import baseline, text
-from statemend.report.gaps import gaps, lineage_known, rows_known
+from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
 
@@ -90,7 +90,7 @@ def _looked(report: Report) -> Iterator[str]:
     yield f"- {text.count(len(report.artifacts), 'file')} beside the store"
     ran = sum(rule.status in ("clean", "findings") for rule in report.rules)
     yield f"- {ran} of {text.count(len(report.rules), 'rule')} ran"
-    for gap in gaps(report):
+    for gap in (*gaps(report), *ignored(report)):
         yield f"- **Not looked at:** {escape(gap.what)}: {escape(gap.reason)}"
     for item in report.skipped[:MOST_ROWS]:
         yield f"- **Not looked at:** {code(item.path)}: {escape(item.reason)}"

@@ -19,7 +19,7 @@ SCHEMA: Final = "statemend/report/v1"
 SEVERITIES = tuple(Severity)
 VERDICTS = tuple(Verdict)
 
-RuleStatus = Literal["clean", "findings", "not applicable", "could not run"]
+RuleStatus = Literal["clean", "findings", "not applicable", "could not run", "ignored"]
 Answer = Literal["yes", "no", "unknown"]
 EventKind = Literal["append-failed", "deleted", "compacted", "exported"]
 
@@ -67,7 +67,8 @@ class ArtifactEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule of this audit and what became of it. ``reason`` says why it did not apply or could not run.
+    """One rule of this audit and what became of it. ``reason`` says why it did not apply, could
+    not run or was ignored.
     ``findings`` counts those in this report, ``hidden`` those that a baseline hides."""
 
     id: str

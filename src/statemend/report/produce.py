@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ def produce(
     *,
     exports: Sequence[Path] = (),
     rules: Sequence[str] | None = None,
+    ignore: Sequence[str] | Mapping[str, str] = (),
     live: bool = False,
     deep: bool = False,
     with_content: bool = False,
@@ -36,6 +37,7 @@ def produce(
         path,
         exports=exports,
         rules=rules,
+        ignore=ignore,
         live=live,
         deep=deep,
         now=now,

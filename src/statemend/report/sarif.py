@@ -32,6 +32,7 @@ _NOTICES = {
     "file-unread": ("error", "A file that a rule would have looked at could not be read."),
     "file-skipped": ("note", "A file was not looked at."),
     "not-applicable": ("note", "A rule did not apply to this store."),
+    "ignored": ("note", "A rule was left out on purpose."),
     "baseline": ("note", "Known findings are hidden by a baseline."),
 }
 _EXIT = {
@@ -175,6 +176,8 @@ def _notifications(report: Report, places: Places, indexes: dict[str, int]) -> I
             yield _notice("could-not-run", f"{rule.id} could not run: {rule.reason}") | about
         elif rule.status == "not applicable":
             yield _notice("not-applicable", f"{rule.id} did not apply: {rule.reason}") | about
+        elif rule.status == "ignored":
+            yield _notice("ignored", f"{rule.id} was {rule.reason}") | about
     for store in report.stores:
         where = {"locations": [{"physicalLocation": {"artifactLocation": places.of(store.path)}}]}
         if store.fault:

@@ -50,6 +50,8 @@ class Sight:
         entry = self._rules.get(rule)
         if entry is None:
             return "its rule was not run"
+        if entry.status == "ignored":
+            return f"its rule was {entry.reason}"
         if entry.status == "could not run":
             return f"its rule could not run: {entry.reason}"
         if any(store.unchanged is False for store in self._report.stores):

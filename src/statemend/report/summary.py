@@ -8,7 +8,7 @@ from typing import Final
 
 from statemend.audit.finding import Finding
 from statemend.report import baseline
-from statemend.report.gaps import gaps
+from statemend.report.gaps import gaps, ignored
 from statemend.report.html import counts
 from statemend.report.markdown import MARK, code, escape, table
 from statemend.report.model import SEVERITIES, VERDICTS, Report
@@ -34,6 +34,7 @@ def _lines(report: Report) -> Iterator[str]:
     if report.findings:
         yield from _counts(report)
         yield from _worst(report)
+    yield from _ignored(report)
     yield from _open(report)
 
 
@@ -67,6 +68,12 @@ def _finding(finding: Finding) -> Iterator[str]:
     )
     if finding.remedy.command:
         yield f"  - Next: {code(finding.remedy.command, 600)}"
+
+
+def _ignored(report: Report) -> Iterator[str]:
+    for gap in ignored(report):
+        yield f"Not looked for: {escape(gap.what)}, {escape(gap.reason, 200)}."
+        yield ""
 
 
 def _open(report: Report) -> Iterator[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from statemend.audit.finding import Finding, Severity
 from statemend.report import baseline, text
-from statemend.report.gaps import gaps
+from statemend.report.gaps import gaps, ignored
 from statemend.report.html import counts
 from statemend.report.model import SEVERITIES, Report
 
@@ -105,7 +105,7 @@ def _known(report: Report) -> Iterator[RenderableType]:
 
 
 def _not_looked_at(report: Report) -> Iterator[RenderableType]:
-    lines = [f"{gap.what}: {gap.reason}" for gap in gaps(report)]
+    lines = [f"{gap.what}: {gap.reason}" for gap in (*gaps(report), *ignored(report))]
     lines += [f"{item.path}: {item.reason}" for item in report.skipped[:10]]
     if len(report.skipped) > 10:
         lines.append(f"{len(report.skipped) - 10:,} more files")

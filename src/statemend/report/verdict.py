@@ -26,11 +26,14 @@ def sentence(
     hidden: int = 0,
 ) -> str:
     """One sentence: how many faults and risks, the worst of it, what could not be determined, and how many
-    findings a baseline has ``hidden``."""
+    findings a baseline has ``hidden`` and how many rules were ignored."""
     said = _sentence(findings, rules, stores, skipped, new="new " if hidden else "")
-    if not hidden:
-        return said
-    return f"{said.removesuffix('.')}; {text.count(hidden, 'known finding')} hidden by the baseline."
+    ignored = sum(rule.status == "ignored" for rule in rules)
+    if hidden:
+        said = f"{said.removesuffix('.')}; {text.count(hidden, 'known finding')} hidden by the baseline."
+    if ignored:
+        said = f"{said.removesuffix('.')}; {text.count(ignored, 'rule')} ignored."
+    return said
 
 
 def _sentence(

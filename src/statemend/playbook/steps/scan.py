@@ -36,6 +36,7 @@ def run(step: Scan, env: Env) -> Outcome:
         env.home,
         exports=env.beside(step.exports),
         rules=step.rules or None,
+        ignore=dict.fromkeys(step.ignore, f"step {step.name} of playbook {env.playbook.name}"),
         live=step.live,
         deep=step.deep,
         fail_on=fail_on,

@@ -10,6 +10,7 @@ from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.repair.export_result import ExportedFile, Reexport
 from statemend.repair.export_result import State as ExportState
 from statemend.repair.run import State
+from statemend.report.gaps import ignored
 from statemend.report.model import Report
 from statemend.report.story.commands import again, command, export_again
 from statemend.report.story.model import Statement
@@ -99,6 +100,8 @@ def not_seen(audits: Sequence[Audited]) -> Iterator[Statement]:
                     text=f"{rule.id} {rule.slug} could not run: {rule.reason}",
                     command=again(report, rule.id),
                 )
+        for gap in ignored(report):
+            yield Statement(text=f"{gap.what} not looked for: {gap.reason}", command=again(report))
         for item in report.skipped:
             if item.unread:
                 yield Statement(text=f"{item.path} was not read: {item.reason}", command=again(report))
