@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests import marks
+
+
+@pytest.fixture(autouse=True)
+def _marks_are_kept(request: pytest.FixtureRequest) -> Iterator[None]:
+    with marks.kept(request.node):
+        yield
 
 
 @pytest.fixture(scope="session")
