@@ -9,19 +9,34 @@ from statemend.store.lineage import Node
 #: A continuation stores its first rows within this time (seconds): at the latest when the turn ends.
 FIRST_ROWS_WITHIN = 3600.0
 
+#: When the rows were written that were stored just before those of a session, as the latest of them says.
+STORED_BEFORE = """
+    SELECT MAX(timestamp)
+    FROM (
+        SELECT timestamp
+        FROM messages
+        WHERE id < (SELECT MIN(id) FROM messages WHERE session_id = ?)
+        ORDER BY id DESC
+        LIMIT 1000
+    )
+    WHERE timestamp BETWEEN 0 AND 4.2e9
+"""
 LAST_ROW = "SELECT MAX(id) FROM messages WHERE session_id = ?"
 LATER_ROWS = "SELECT id, timestamp FROM messages WHERE id > ? ORDER BY id"
 HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
 #: What a rule that uses this module reads.
-READS = (LAST_ROW, LATER_ROWS)
+READS = (STORED_BEFORE, LAST_ROW, LATER_ROWS)
 
 
 def rows_vanished(context: Context, node: Node) -> bool:
-    """Whether row ids are missing from the stretch in which a continuation would have put its first rows."""
+    """Whether row ids are missing from the stretch in which a continuation would have put its first rows, or
+    that stretch is not in this store, since the session was brought in later."""
     last = context.store.value(LAST_ROW, (node.id,))
     if last is None:
         return True
     end = node.ended_at + FIRST_ROWS_WITHIN if is_time(node.ended_at) else 0.0
+    if brought_in_later(context, node, end):
+        return True
     previous = last
     for row_id, at in context.store.rows(LATER_ROWS, (last,)):
         if row_id != previous + 1:
@@ -31,3 +46,10 @@ def rows_vanished(context: Context, node: Node) -> bool:
         previous = row_id
     highest = context.store.value(HIGHEST_EVER) if context.store.schema.has("sqlite_sequence") else None
     return isinstance(highest, int) and highest > previous
+
+
+def brought_in_later(context: Context, node: Node, end: float) -> bool:
+    """Whether a session was stored after rows that were written after ``end``: an import or a repair did that,
+    and what followed the session elsewhere leaves no trace here."""
+    before = context.store.value(STORED_BEFORE, (node.id,))
+    return is_time(before) and is_time(node.ended_at) and before > end

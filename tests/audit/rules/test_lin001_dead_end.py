@@ -114,6 +114,25 @@ def test_rows_that_vanished_long_after_the_end_do_not_matter(build: Build) -> No
     assert finding.verdict is Verdict.FAULT
 
 
+def test_a_session_that_was_brought_in_after_younger_rows_is_undecidable(build: Build) -> None:
+    home = build()
+    home.chat("meanwhile", 4, started_at=END + 86400)
+    home.sql("UPDATE messages SET timestamp = timestamp + 86500")
+    ended(home)
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is Verdict.UNDECIDABLE
+
+
+def test_a_session_between_older_and_younger_rows_was_not_brought_in(build: Build) -> None:
+    home = build()
+    home.chat("before", 4)
+    ended(home)
+    home.chat("after", 4, started_at=END + 86400)
+    home.sql("UPDATE messages SET timestamp = timestamp + 86500 WHERE session_id = 'after'")
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is Verdict.FAULT
+
+
 def test_an_export_of_the_deleted_continuation_makes_it_a_leftover(build: Build) -> None:
     home = build()
     ended(home)

@@ -21,8 +21,9 @@ count, and neither does an unmarked subagent run of 0.13 to 0.16. It is a fault 
 with a summary fits (it begins where this one ends, carries rows of it, or has the next number of its
 title), or when every row id given out in the hour after the end still exists, so that no continuation can
 have been stored and deleted. Where rows are missing from that stretch, a deleted continuation leaves
-exactly this picture, and the finding is undecidable. Where an export shows the continuation that is gone,
-it was deleted, and the finding is a leftover.
+exactly this picture, and the finding is undecidable. So it is where the session was stored behind rows that
+are younger than its end: an import brought it in, without what followed. Where an export shows the
+continuation that is gone, it was deleted, and the finding is a leftover.
 
 What to do
 If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to
@@ -31,7 +32,8 @@ leave it.
 
 When it is a false alarm
 A compression that is being carried out right now looks like this for a moment. While a lease or lock that
-has not expired holds the conversation, the rule is silent.
+has not expired holds the conversation, the rule is silent. An import of older segments alone into a store
+that was empty cannot be told from a broken handoff.
 """
 
 from __future__ import annotations
