@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ class HomeBuilder:
         self.root = root
         self.version = version
         self.store = root / "state.db"
+        self._open: apsw.Connection | None = None
         root.mkdir(parents=True, exist_ok=True)
         source = DATA / "exports" / version / "state.db" if rich else DATA / "stores" / f"{version}.db"
         shutil.copyfile(source, self.store)
@@ -42,16 +44,22 @@ class HomeBuilder:
 
     def sql(self, *statements: str, bindings: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run each statement with foreign keys off and return the rows of the last one."""
-        connection = apsw.Connection(str(self.store))
-        try:
+        if self._open is not None:
+            return _run(self._open, statements, bindings)
+        with self.opened() as connection:
+            return _run(connection, statements, bindings)
+
+    @contextmanager
+    def opened(self) -> Iterator[apsw.Connection]:
+        """Keep the store open within the block, in which many statements are then run quickly."""
+        with closing(apsw.Connection(str(self.store))) as connection:
             connection.execute("PRAGMA foreign_keys = OFF")
-            rows: list[tuple[Any, ...]] = []
-            with connection:
-                for statement in statements:
-                    rows = list(connection.execute(statement, bindings if "?" in statement else ()))
-            return rows
-        finally:
-            connection.close()
+            connection.execute("PRAGMA synchronous = OFF")
+            self._open = connection
+            try:
+                yield connection
+            finally:
+                self._open = None
 
     def columns(self, table: str) -> set[str]:
         return {row[1] for row in self.sql(f"PRAGMA table_info('{table}')")}
@@ -129,6 +137,16 @@ class HomeBuilder:
         """How one rule ended."""
         (result,) = self.audit(rule, **options).rules
         return result
+
+
+def _run(
+    connection: apsw.Connection, statements: Iterable[str], bindings: tuple[Any, ...]
+) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    with connection:
+        for statement in statements:
+            rows = list(connection.execute(statement, bindings if "?" in statement else ()))
+    return rows
 
 
 def facts(finding: Finding) -> dict[str, Any]:

@@ -27,6 +27,7 @@ def compacted(
             f"WHERE session_id = '{session_id}' AND active = 1 ORDER BY id",
             f"UPDATE messages SET active = 0, compacted = 1 WHERE session_id = '{session_id}' AND active = 1",
             f"INSERT INTO messages ({listed}, active, compacted) SELECT {listed}, 1, 0 FROM live",
+            "DROP TABLE live",
         )
     return [
         row for (row,) in home.sql(f"SELECT id FROM messages WHERE session_id = '{session_id}' ORDER BY id")

@@ -8,6 +8,7 @@ module.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 import msgspec
 
@@ -68,7 +69,6 @@ WHERE s.parent_session_id IS NULL
                  AND (m._compressed_summary = 1 OR instr(m.content, '[CONTEXT ') > 0)
              )
       END
-ORDER BY s.started_at, s.id
 """
 OPENING = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE session_id = ? ORDER BY id LIMIT {OPENING_ROWS}"
 #: Whether a session has a row with the text of another row.
@@ -125,11 +125,15 @@ def _written_with(before: Message, summary: Message, started_at: object) -> bool
 
 
 def cut_roots(context: Context) -> Iterator[CutRoot]:
-    """The sessions that begin in the middle: no parent, and begun with a compaction summary.
+    """The sessions that begin in the middle, oldest first: no parent, and begun with a compaction summary.
 
     A branch or a subagent run whose parent was deleted may lawfully begin so and is left out; a chat that the
     v16 migration took for a subagent run is not.
     """
+    yield from sorted(_cut_roots(context), key=attrgetter("started_at", "id"))
+
+
+def _cut_roots(context: Context) -> Iterator[CutRoot]:
     for session_id, source, user_id, key, title, started_at in context.store.rows(ROOTS_WITH_A_SUMMARY):
         summary = opening_summary(context.store, session_id, started_at)
         if summary is None or not is_time(started_at) or not is_time(summary.timestamp):

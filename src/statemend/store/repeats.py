@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from statemend.store.history import Census, census
+from statemend.store.identity import codec_of
 from statemend.store.message import OF_SESSION
 from statemend.store.order import sqlite_order
 from statemend.store.records import table_columns
@@ -123,7 +124,7 @@ def multiplied(store: Store, counted: Iterable[Census] | None = None) -> Iterato
 
 def _visible(store: Store, session_id: str) -> Iterator[tuple[int, object, bool, bytes, int]]:
     """Each row that a display may show, by id: id, ``active``, whether it is archived, what it is (a digest)
-    and how many bytes it holds."""
+    and how many bytes it holds in UTF-8, whatever the encoding of the store."""
     if not store.schema.has("messages", "compacted"):
         return
     columns = [name for name in table_columns(store, "messages") if name.lower() not in _OWN]
@@ -135,9 +136,16 @@ def _visible(store: Store, session_id: str) -> Iterator[tuple[int, object, bool,
         f"SELECT id, active, active = 0 AND compacted = 1, {cells} FROM main.messages "
         f"WHERE {OF_SESSION} AND (active = 1 OR active IS NULL OR compacted = 1) ORDER BY id"
     )
+    codec = codec_of(store)
     for row_id, active, archived, *row in store.rows(sql, (session_id,)):
-        size = sum(len(cell) if isinstance(cell, bytes) else 8 for cell in row[1::2])
+        size = sum(_size(kind, cell, codec) for kind, cell in zip(row[::2], row[1::2], strict=True))
         yield row_id, active, bool(archived), hashlib.sha256(_PACK.encode(row)).digest(), size
+
+
+def _size(kind: str, cell: Any, codec: str) -> int:
+    if kind == "text" and codec != "utf-8":
+        return len(cell.decode(codec, "replace").encode())
+    return len(cell) if isinstance(cell, bytes) else 8
 
 
 def _quoted(name: str) -> str:

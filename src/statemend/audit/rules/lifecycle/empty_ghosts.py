@@ -26,6 +26,7 @@ Sessions opened in advance by a program that has not used them yet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from statemend.audit.context import Context
@@ -43,7 +44,6 @@ EMPTY = """
       AND typeof(s.id) = 'text'
       AND NOT EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id)
       AND NOT EXISTS (SELECT 1 FROM sessions AS c WHERE c.parent_session_id = s.id)
-    ORDER BY s.source, s.started_at, s.id
 """
 #: The source of a row that an account of tokens made.
 _ACCOUNT = "unknown"
@@ -63,6 +63,7 @@ def check(context: Context) -> Iterator[Finding]:
         if is_time(started_at) and context.now - started_at > _DAY:
             ghosts.setdefault(str(source), []).append(_Ghost(session_id, started_at, tokens))
     for source, found in ghosts.items():
+        found.sort(key=attrgetter("started_at", "id"))
         told = found if source == _ACCOUNT else _flood(found)
         if told:
             yield _finding(context, source, told)

@@ -44,7 +44,6 @@ OPEN = """
       AND source IN ('cron', 'subagent', 'tool', 'acp', 'api_server', 'webhook', 'kanban', 'oneshot',
                      'unknown')
       AND typeof(id) = 'text'
-    ORDER BY source, id
 """
 #: So long nothing happened in a session that is told of (seconds), and so many of a source at least.
 _IDLE, _MANY = 7 * 86400.0, 10
@@ -61,7 +60,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     held = {lease.key for lease in leases(context.store, context.now) if lease.live is not False}
     for source, sessions in idle.items():
-        free = [(session_id, last) for session_id, last in sessions if session_id not in held]
+        free = sorted((session_id, last) for session_id, last in sessions if session_id not in held)
         if len(free) >= _MANY:
             yield _finding(context, source, free)
 

@@ -46,7 +46,7 @@ OPEN = """
       AND s.source NOT IN ('subagent', 'tool', 'cron')
       AND typeof(s.id) = 'text'
       AND typeof(s.session_key) = 'text'
-    ORDER BY s.session_key, s.source, s.id
+    ORDER BY s.session_key, s.source
 """
 ROUTE = """
     SELECT CASE WHEN json_valid(entry_json) THEN json_extract(entry_json, '$.session_id') END
@@ -68,7 +68,7 @@ def check(context: Context) -> Iterator[Finding]:
     """One finding for each chat."""
     origins: dict[str, str] = {}
     for (key, source), members in groupby(context.store.rows(OPEN), key=itemgetter(0, 1)):
-        tips = list(_together(_tips(context, [session_id for *_, session_id in members], origins)))
+        tips = list(_together(_tips(context, sorted(session_id for *_, session_id in members), origins)))
         if tips:
             yield _finding(context, key, source, tips)
 

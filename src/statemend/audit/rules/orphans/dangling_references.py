@@ -48,7 +48,6 @@ USAGE = f"""
     WHERE u.session_id IS NOT NULL
       AND {GONE.format(id="u.session_id")}
     GROUP BY u.session_id
-    ORDER BY u.session_id
 """
 #: A hash of 64 digits; older rows of 0.22 hold the names of the tools themselves.
 PROMPTLESS = """
@@ -63,12 +62,11 @@ PROMPTLESS = """
             AND s.tool_names NOT GLOB '*[^0-9a-f]*'
             AND NOT EXISTS (SELECT 1 FROM system_prompts AS p WHERE p.hash = s.tool_names)
           )
-    ORDER BY s.id
 """
 
 
 def check(context: Context) -> Iterator[Finding]:
-    ways = sorted(ways_to_nothing(context), key=lambda way: way.session_id)
+    ways = sorted(ways_to_nothing(context), key=lambda way: (way.session_id, way.name))
     for session_id, led in groupby(ways, key=lambda way: way.session_id):
         yield _led_astray(context, session_id, list(led))
     yield from _outlived(context)
@@ -124,7 +122,7 @@ def _outlived(context: Context) -> Iterator[Finding]:
             evidence=[
                 ("rows of token usage", sum(usage.values())),
                 ("sessions", len(usage)),
-                ("ids", listed(map(str, usage))),
+                ("ids", listed(sorted(map(str, usage)))),
             ],
             remedy="Leave them: no release counts them for another session, and they are the last account of "
             "one.",
@@ -132,7 +130,7 @@ def _outlived(context: Context) -> Iterator[Finding]:
 
 
 def _promptless(context: Context) -> Iterator[Finding]:
-    sessions = [str(session_id) for (session_id,) in context.store.rows(PROMPTLESS)]
+    sessions = sorted(str(session_id) for (session_id,) in context.store.rows(PROMPTLESS))
     if sessions:
         yield RULE.finding(
             context,
