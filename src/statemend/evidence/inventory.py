@@ -132,6 +132,7 @@ def take(
             elif result is not None:
                 shelves[_SHELF.get(result.kind, "artifacts")].append(result)
     copies, passed_over = other_stores.look(candidates, store, deep=deep, progress=progress)
+    shelves["artifacts"].extend(each for each in copies if each.kind is Kind.RESPONSES)
     settings = read_settings(root)
     if settings.trouble is not None:
         skipped.append(Skipped(str(root / CONFIGURATION), settings.trouble, unread=settings.unread))
@@ -142,7 +143,7 @@ def take(
         manifests=tuple(shelves["manifests"]),
         skipped=(*skipped, *passed_over),
         settings=settings,
-        stores=tuple(copies),
+        stores=tuple(each for each in copies if each.kind is not Kind.RESPONSES),
         deep=deep,
     )
 

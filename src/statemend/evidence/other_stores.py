@@ -15,7 +15,7 @@ import msgspec
 
 from statemend.errors import StatemendError, StoreUnreadable
 from statemend.evidence.walk import Found, Skipped
-from statemend.formats import archives, files, stores
+from statemend.formats import archives, files, response_store, stores
 from statemend.formats.archive_member import STORE_NAME, ArchiveFault
 from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.formats.stores import Extent
@@ -29,6 +29,7 @@ Progress = Callable[[str], None]
 FOLDERS = ("state-snapshots", "backups")
 #: How the names begin of what Hermes and people leave next to a store.
 _STEM = "state"
+_RESPONSES = "response_store.db"
 _ARCHIVES = (".zip", ".tar.gz", ".tgz")
 _RETIRED = ".retired-wal-"
 #: Copies that Hermes deletes by itself when it has made some more.
@@ -85,7 +86,7 @@ def _may_be_copy(entry: os.DirEntry[str]) -> bool:
         return False
     if entry.is_dir(follow_symlinks=False):
         return name.startswith(STORE_NAME + _RETIRED)
-    return name.startswith(_STEM) or name.endswith(_ARCHIVES)
+    return name.startswith(_STEM) or name == _RESPONSES or name.endswith(_ARCHIVES)
 
 
 def is_sidecar(path: Path) -> bool:
@@ -105,7 +106,8 @@ def ruined(path: Path) -> Skipped | None:
 def look(
     candidates: Iterable[Found], store: Store | None, *, deep: bool, progress: Progress | None = None
 ) -> tuple[list[Artifact], list[Skipped]]:
-    """The stores among ``candidates``, databases and archives, newest first, and what was not looked at.
+    """The stores among ``candidates``, databases and archives, newest first, and what was not looked at. What
+    an API server keeps is among them: it is a database, and shows sessions as files do.
 
     The sections of each are the sessions of which it has rows that ``store``, the audited one, lacks.
     """
@@ -174,6 +176,9 @@ class _Looker:
         older = 0
         try:
             with stores.opened(path) as store:
+                if response_store.is_one(store):
+                    yield _responses(artifact, store)
+                    return
                 if not stores.is_hermes(store):
                     yield Skipped(artifact.path, "a database, not an export")
                     return
@@ -221,6 +226,11 @@ def _extents(store: Store | None) -> Mapping[str, Extent]:
         return dict(stores.extents(store)) if store is not None else {}
     except StoreUnreadable:
         return {}
+
+
+def _responses(artifact: Artifact, store: Store) -> Artifact:
+    sections = tuple(response_store.sections(store))
+    return msgspec.structs.replace(artifact, kind=Kind.RESPONSES, sections=sections)
 
 
 def _of_index(texts: int) -> Section:

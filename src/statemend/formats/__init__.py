@@ -24,6 +24,7 @@ from statemend.formats import (
     pending,
     prompts,
     request_dump,
+    response_store,
     routing_file,
     save_json,
     save_markdown,
@@ -36,6 +37,7 @@ from statemend.formats.artifact import Artifact, Kind, Record, Section
 
 #: In the order of asking: what is told by its first bytes comes before what is told by its lines.
 _MODULES: tuple[Any, ...] = (
+    response_store,
     stores,
     archives,
     markdown,

@@ -40,6 +40,11 @@ class Kind(StrEnum):
     ROUTING = "routing"
     STORE = "store"
     ARCHIVE = "archive"
+    RESPONSES = "response-store"
+    ROUTES = "routing-table"
+    DELEGATIONS = "delegations"
+    REPLIES = "owed-replies"
+    INDEX = "search-index"
 
 
 #: Kinds that show a whole transcript. The prompts kinds are filtered: they never claim to.
@@ -56,8 +61,12 @@ AUTOMATIC = frozenset(
         Kind.REQUEST_DUMP,
         Kind.PENDING,
         Kind.TRAJECTORY,
+        Kind.RESPONSES,
     }
 )
+#: Tables of the audited store itself that tell of sessions beside their messages. None of them shows a
+#: session as it was.
+OWN_TABLES = frozenset({Kind.ROUTES, Kind.DELEGATIONS, Kind.REPLIES, Kind.INDEX})
 #: Kinds written from the context that a running agent held in memory: texts were cleaned and stripped, no row
 #: has its id, and what compaction had archived is not in them. They never license a deletion.
 IN_MEMORY = AUTOMATIC | {Kind.SAVE_JSON, Kind.TRACE}
@@ -124,7 +133,8 @@ class Artifact(msgspec.Struct, frozen=True):
 
     ``path`` is as given, ``modified_at`` epoch seconds, ``sha256`` over the raw bytes of the whole file. It
     is empty for another store that is too large to be read whole just for it. A store in an archive has the
-    path ``ARCHIVE!MEMBER``, and the size, time and digest of the archive.
+    path ``ARCHIVE!MEMBER``, and the size, time and digest of the archive. A table of the audited store has
+    the path ``STORE!TABLE``, no digest, the time of its last change and the size of its texts.
     ``damage`` says in one phrase what is wrong with the file itself (truncated, checksum mismatch,
     unreadable line), or is ``None``. An empty file is no damage: its kind says it, and an export of a
     session without prompts is lawfully empty.

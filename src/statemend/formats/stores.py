@@ -20,6 +20,7 @@ from statemend.formats.artifact import Artifact, Kind, Record, Section
 from statemend.formats.jsonl import record_of
 from statemend.store import history
 from statemend.store.connection import Store, open_for_audit
+from statemend.store.schema import STORE_TABLES
 
 #: The kinds of which this module shows the messages.
 SHOWN: Final = frozenset({Kind.STORE})
@@ -39,6 +40,9 @@ ORDER BY session_id
 _UP_TO = f"SELECT {_MEASURES} FROM messages WHERE session_id = ? AND id <= ?"
 _SESSION = "SELECT title, started_at, parent_session_id, message_count FROM sessions WHERE id = ?"
 _NEEDED = ("session_id", "role", "content")
+#: The table of what an API server keeps, in a database that is read like a store.
+RESPONSES = "responses"
+_EXPECTED = STORE_TABLES | {RESPONSES}
 #: Several may be open at a time.
 _CACHE_KIB = 4 * 1024
 
@@ -95,7 +99,7 @@ def records_of(store: Store, session_id: str) -> Iterator[Record]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Store]:
-    """The store at ``path``, which may lie in an archive, open for reading.
+    """The store at ``path``, which may lie in an archive, open for reading; or what an API server keeps.
 
     Raises ``StoreUnreadable`` for a broken one, ``Undetermined`` when a process holds it or its archive may
     not be unpacked.
@@ -103,7 +107,7 @@ def opened(path: Path) -> Iterator[Store]:
     with ExitStack() as stack:
         file = stack.enter_context(archives.extracted(path))
         try:
-            store = stack.enter_context(open_for_audit(file, cache_kib=_CACHE_KIB))
+            store = stack.enter_context(open_for_audit(file, cache_kib=_CACHE_KIB, expected=_EXPECTED))
         except StoreHeld as error:
             raise Undetermined(f"{path}: {without_path(error, file)}") from error
         except StoreUnreadable as error:

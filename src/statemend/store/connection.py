@@ -22,7 +22,14 @@ from statemend.store.bundle import Bundle, Fingerprint, fingerprint, inspect
 from statemend.store.copies import copy_store, private_folder, require_space
 from statemend.store.holders import Holder, find_holders
 from statemend.store.question import Relation, Shape, asking
-from statemend.store.schema import NO_TABLES, Schema, install_views, read_schema, text_codec
+from statemend.store.schema import (
+    NO_TABLES,
+    STORE_TABLES,
+    Schema,
+    install_views,
+    read_schema,
+    text_codec,
+)
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -185,15 +192,20 @@ class Store:
 
 @contextmanager
 def open_for_audit(
-    path: Path, *, live: bool = False, without_wal: bool = False, cache_kib: int = _CACHE_KIB
+    path: Path,
+    *,
+    live: bool = False,
+    without_wal: bool = False,
+    cache_kib: int = _CACHE_KIB,
+    expected: frozenset[str] = STORE_TABLES,
 ) -> Iterator[Store]:
     """Open the store at ``path`` for reading, without a trace in its folder.
 
     ``live`` takes a copy of a store that is in use. ``without_wal`` shows the main file alone, as if there
     were no write-ahead log: what a log of another store hides. ``cache_kib`` bounds what SQLite keeps of it
-    in memory. Raises ``UsageError`` where there is no store, ``StoreHeld`` when a process has it open and
-    ``live`` is false, ``StoreUnreadable`` when its bytes or SQLite say that it cannot be read (``StoreFault``
-    for the bytes).
+    in memory. A database with none of the ``expected`` tables is not read. Raises ``UsageError`` where there
+    is no store, ``StoreHeld`` when a process has it open and ``live`` is false, ``StoreUnreadable`` when its
+    bytes or SQLite say that it cannot be read (``StoreFault`` for the bytes).
     """
     with ExitStack() as stack:
         bundle = inspect(path)
@@ -211,7 +223,7 @@ def open_for_audit(
         try:
             connection = _connect(source, immutable=access is Access.ORIGINAL)
             stack.callback(connection.close)
-            schema = _prepare(connection, cache_kib)
+            schema = _prepare(connection, cache_kib, expected)
         except apsw.Error as error:
             raise _unreadable(bundle.path, error) from error
         except StoreUnreadable as error:
@@ -281,7 +293,7 @@ def _connect(path: Path, *, immutable: bool) -> apsw.Connection:
     return connection
 
 
-def _prepare(connection: apsw.Connection, cache_kib: int) -> Schema:
+def _prepare(connection: apsw.Connection, cache_kib: int, expected: frozenset[str]) -> Schema:
     """Distrust the file, install the views, then forbid everything but reading."""
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -292,7 +304,7 @@ def _prepare(connection: apsw.Connection, cache_kib: int) -> Schema:
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, _LONGEST_CELL)
     connection.pragma("cell_size_check", True)
     connection.pragma("cache_size", -cache_kib)
-    schema = read_schema(connection)
+    schema = read_schema(connection, expected)
     install_views(connection, schema)
     connection.pragma("query_only", True)
     connection.authorizer = reading_only

@@ -70,17 +70,20 @@ class Schema(msgspec.Struct, frozen=True):
 NO_TABLES = Schema(version=None, tables=frozenset(), columns={}, fts_layout=FtsLayout.NONE, era=Era.V13)
 
 
-def read_schema(connection: apsw.Connection) -> Schema:
+#: What tells a store of Hermes from other databases.
+STORE_TABLES = frozenset({"sessions", "messages"})
+
+
+def read_schema(connection: apsw.Connection, expected: frozenset[str] = STORE_TABLES) -> Schema:
     """Ask the main database for its tables and columns.
 
-    Raises ``StoreUnreadable`` when it has neither ``sessions`` nor ``messages``. Errors of SQLite pass
-    through.
+    Raises ``StoreUnreadable`` when it has none of the ``expected`` tables. Errors of SQLite pass through.
     """
     tables = _names(
         connection,
         "SELECT CAST(name AS BLOB) FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0",
     )
-    if not tables & {"sessions", "messages"}:
+    if not tables & expected:
         raise StoreUnreadable(f"not a store of Hermes: {_whose(tables)}")
     columns = {
         name: _names(connection, "SELECT CAST(name AS BLOB) FROM pragma_table_info(?, 'main')", (name,))
