@@ -7,8 +7,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.audit.builder import HomeBuilder
 from tests.cli.conftest import Outcome
+from tests.evidence.test_own_tables import delegate
 from tests.formats.corpus import EXPORTS
+from tests.store.test_index_texts import forgotten
 
 from statemend.report import schemas
 
@@ -92,3 +95,29 @@ def test_an_empty_home_says_so(statemend: Run, tmp_path: Path) -> None:
 
 def test_a_place_without_a_store_is_a_wrong_request(statemend: Run, tmp_path: Path) -> None:
     assert statemend("artifacts", str(tmp_path)).code == 2
+
+
+def test_tables_of_the_store_are_listed_with_what_they_tell(statemend: Run, tmp_path: Path) -> None:
+    made = HomeBuilder(tmp_path / "home", "0.19.0")
+    made.chat("goes", 2)
+    forgotten(made, "goes")
+    delegate(made, "gone", {"goal": "a hidden task"})
+    told = statemend("artifacts", made.root)
+    assert told.code == 0
+    assert told.out.endswith(
+        "0 files and 2 tables of the store, 1 session; whose 1 transcript is, is not told.\n"
+    )
+    document = json.loads(statemend("artifacts", made.root, "--format", "json").out)
+    jsonschema.validate(document, json.loads(schemas.render("artifacts-v1.json")))
+    index, tasks = sorted(document["files"], key=lambda each: each["kind"], reverse=True)
+    assert (index["kind"], index["modified_at"], index["sha256"]) == ("search-index", None, "")
+    assert [(each["id"], each["messages"], each["present"]) for each in index["sessions"]] == [
+        (None, 2, None)
+    ]
+    assert [(each["id"], each["messages"], each["present"]) for each in tasks["sessions"]] == [
+        ("gone", 1, False)
+    ]
+    for said in ("turn 1 of goes", "a hidden task"):
+        for options in ((), ("--format", "json")):
+            assert said not in statemend("artifacts", made.root, *options).out
+            assert said in statemend("artifacts", made.root, "--with-content", *options).out

@@ -4,7 +4,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from tests.audit.builder import HomeBuilder
+from tests.audit.rules.test_sto005_store_younger_than_evidence import export
 from tests.cli.conftest import Outcome, snapshot
+from tests.evidence.test_own_tables import CHAT, delegate, owe
+from tests.store.test_index_texts import forgotten
 
 Run = Callable[..., Outcome]
 
@@ -101,3 +106,44 @@ def test_nothing_is_said_of_restoring_a_session_that_is_there(statemend: Run, de
     session = fork_of(statemend, demo)
     assert json.loads(statemend("show", demo, session, "--format", "json").out).get("salvage") is None
     assert "What could be restored" not in statemend("show", demo, session).out
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> HomeBuilder:
+    """A store that an old search index, routes, tasks and replies tell more of than its messages."""
+    home = HomeBuilder(tmp_path / "home", "0.19.0")
+    home.chat("talk", 2, session_key=CHAT)
+    home.chat("goes", 2)
+    export(home, "goes")
+    forgotten(home, "goes")
+    route = {"session_id": "talk"}
+    home.insert("gateway_routing", scope="", session_key=CHAT, entry_json=route, updated_at=1.0)
+    owe(home, "never stored")
+    delegate(home, "nowhere else", {"goal": "a hidden task"})
+    return home
+
+
+def test_what_the_store_tells_beside_its_messages(statemend: Run, traced: HomeBuilder) -> None:
+    shown = statemend("show", traced.root, "talk")
+    assert shown.code == 0, shown.err
+    assert "What the store tells of it beside its messages" in shown.out
+    assert f"the chat {CHAT} goes to it, since 1970-01-01T00:00:01Z" in " ".join(shown.out.split())
+    assert "they may be of another session of that chat" in " ".join(shown.out.split())
+    document = json.loads(statemend("show", traced.root, "talk", "--format", "json").out)
+    assert [(each["kind"], each["texts"], each["certain"]) for each in document["traces"]] == [
+        ("routing-table", 0, True),
+        ("owed-replies", 1, False),
+    ]
+    assert "2 texts of messages that are gone" in " ".join(statemend("show", traced.root, "goes").out.split())
+    assert statemend("show", traced.root, "nowhere").out.startswith("nowhere else\n")
+
+
+@pytest.mark.parametrize(
+    ("session", "said"), [("talk", "never stored"), ("goes", "turn 1 of goes"), ("nowhere", "a hidden task")]
+)
+def test_texts_of_tables_are_shown_only_where_they_are_asked_for(
+    statemend: Run, traced: HomeBuilder, session: str, said: str
+) -> None:
+    for options in ((), ("--format", "json")):
+        assert said not in statemend("show", traced.root, session, *options).out
+        assert said in statemend("show", traced.root, session, "--with-content", *options).out

@@ -14,8 +14,10 @@ HELP = """List everything beside a store that holds messages or traces of sessio
 
 HOME is a Hermes home or a store file. Of each file: what it is, told from its content, which releases write
 such files, what its format leaves out, whose messages it has and how many, and what is wrong with it. Files
-that are none of the kinds known are listed with what they begin as, and those not read with the reason. No
-text of a message is shown, and nothing is written.
+that are none of the kinds known are listed with what they begin as, and those not read with the reason. So
+are the tables of the store itself that tell of sessions beside their messages: what an old search index kept
+of messages that are gone, where chats go, replies that were owed, tasks of subagents. No text of a message is
+shown without --with-content, and nothing is written.
 
 \b
 Examples:
@@ -47,6 +49,9 @@ def artifacts(
     live: Annotated[
         bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
     ] = False,
+    with_content: Annotated[
+        bool, typer.Option("--with-content", help="Show the texts that the store's own tables kept.")
+    ] = False,
     format_: Annotated[Format, typer.Option("--format", help="How to list them.")] = Format.TABLE,
 ) -> int:
     """List them. A file that could not be read, or a store, leaves something undetermined."""
@@ -63,7 +68,8 @@ def artifacts(
             store = stack.enter_context(open_for_audit(Path(found.store), live=live))
         except StoreUnreadable as error:
             fault = str(error)
-        listed = collect(take(found, exports or (), tell, store=store), store, fault)
+        beside = take(found, exports or (), tell, store=store)
+        listed = collect(beside, store, fault, with_content=with_content)
     if format_ is Format.JSON:
         from statemend.cli.output import emit
         from statemend.report.json import dump

@@ -11,7 +11,9 @@ from statemend.cli.rules import Format
 
 HELP = """Show one session: its rows by state, its views, its place in a family, and the files that hold it.
 
-STORE is a Hermes home or a store file. SESSION is an id, or a beginning that no other session shares.
+STORE is a Hermes home or a store file. SESSION is an id, or a beginning that no other session shares. No text
+of a message is shown, unless --with-content asks for those that tables of the store keep beside its messages:
+in an old search index, in replies that were owed to a chat, in tasks of subagents.
 
 \b
 Examples:
@@ -42,6 +44,9 @@ def show(
     live: Annotated[
         bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
     ] = False,
+    with_content: Annotated[
+        bool, typer.Option("--with-content", help="Show the texts that the store's own tables kept.")
+    ] = False,
     format_: Annotated[Format, typer.Option("--format", help="How to show it.")] = Format.TABLE,
 ) -> int:
     """Show one session."""
@@ -54,7 +59,8 @@ def show(
     home = find_home(store)
     with terminal.progress() as tell, open_for_audit(Path(home.store), live=live) as opened:
         inventory = take(home, exports or (), tell, store=opened)
-        report = read(opened, inventory, resolve(opened, inventory, session))
+        wanted = resolve(opened, inventory, session)
+        report = read(opened, inventory, wanted, with_content=with_content)
     if format_ is Format.JSON:
         from statemend.report.json import dump
 

@@ -45,6 +45,7 @@ _ALWAYS = {
     Kind.TRACE: (*_CLEANED, "timestamp"),
     Kind.TRAJECTORY: (*_CLEANED, "timestamp"),
     Kind.REQUEST_DUMP: (*_CLEANED, "timestamp"),
+    Kind.INDEX: ("role", "timestamp", "row state", "session"),
     **dict.fromkeys(IN_MEMORY - {Kind.TRACE, Kind.TRAJECTORY, Kind.REQUEST_DUMP}, _CLEANED),
 }
 _SOMETIMES = {

@@ -17,7 +17,7 @@ from statemend.evidence.inventory import Inventory
 from statemend.formats import stores
 from statemend.formats.artifact import Kind
 from statemend.store.connection import Store
-from statemend.store.index_texts import IndexText, leftover_texts
+from statemend.store.index_texts import IndexText, leftover_places, leftover_texts, text_at
 
 _ROW = """
 SELECT session_id
@@ -25,6 +25,8 @@ FROM messages
 WHERE id = ?
   AND COALESCE(content, '') || ' ' || COALESCE(tool_name, '') || ' ' || COALESCE(tool_calls, '') = ?
 """
+
+_Named = Iterator[tuple[int, tuple[str, str]]]
 
 
 class Leftover(NamedTuple):
@@ -38,33 +40,38 @@ class Leftover(NamedTuple):
 
 def leftovers(store: Store, inventory: Inventory) -> Iterator[Leftover]:
     """Every text that the search index of ``store`` kept of a message that is gone, with its session if an
-    artifact tells. All of them are held at once. Raises ``StoreUnreadable``."""
-    texts = {each.row_id: each.text for each in leftover_texts(store)}
-    named = dict(_by_stores(texts, inventory)) | dict(_by_exports(texts, inventory)) if texts else {}
-    for row_id, text in texts.items():
-        yield Leftover(IndexText(row_id, text), *named.get(row_id, (None, None)))
+    artifact tells. The ids of all are held at once, one text at a time. Raises ``StoreUnreadable``, and
+    ``Undetermined`` when an artifact cannot be read."""
+    places = dict(leftover_places(store))
+    if not places:
+        return
+    named = dict(_by_stores(store, places, inventory)) | dict(_by_exports(store, places, inventory))
+    for text in leftover_texts(store):
+        yield Leftover(text, *named.get(text.row_id, (None, None)))
 
 
-def _by_exports(texts: Mapping[int, str], inventory: Inventory) -> Iterator[tuple[int, tuple[str, str]]]:
+def _by_exports(store: Store, places: Mapping[int, str], inventory: Inventory) -> _Named:
     for artifact, section in inventory.sections():
         if artifact.kind is not Kind.JSONL:
             continue
         for record in formats.records(Path(artifact.path), artifact, section):
-            text = texts.get(record.row_id) if record.row_id is not None else None
-            if text is not None and isinstance(record.content, str) and text.startswith(f"{record.content} "):
+            row_id, content = record.row_id, record.content
+            if row_id is None or row_id not in places or not isinstance(content, str):
+                continue
+            text = text_at(store, row_id, places[row_id])
+            if text is not None and text.startswith(f"{content} "):
                 owner = (record.row or {}).get("session_id")
-                session_id = owner if isinstance(owner, str) else section.session_id
-                yield record.row_id or 0, (session_id, artifact.path)
+                yield row_id, (owner if isinstance(owner, str) else section.session_id, artifact.path)
 
 
-def _by_stores(texts: Mapping[int, str], inventory: Inventory) -> Iterator[tuple[int, tuple[str, str]]]:
+def _by_stores(store: Store, places: Mapping[int, str], inventory: Inventory) -> _Named:
     for artifact in inventory.stores:
         if artifact.kind is not Kind.STORE or artifact.damage is not None:
             continue
         try:
             with stores.opened(Path(artifact.path)) as other:
-                for row_id, text in texts.items():
-                    session_id = other.value(_ROW, (row_id, text))
+                for row_id, table in places.items():
+                    session_id = other.value(_ROW, (row_id, text_at(store, row_id, table)))
                     if isinstance(session_id, str):
                         yield row_id, (session_id, artifact.path)
         except StatemendError:

@@ -8,11 +8,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from statemend.formats.artifact import OWN_TABLES, Kind
 from statemend.report import text
 from statemend.report.artifact_list import ArtifactList, ListedFile, ListedSession
 
 #: So many sessions of one file are shown; the data has all.
 _SHOWN = 8
+#: What a part of one of the store's own tables holds.
+_UNITS = {Kind.INDEX: "text", Kind.DELEGATIONS: "text", Kind.REPLIES: "reply"}
+_TABLES = frozenset(kind.value for kind in OWN_TABLES)
 
 
 def renderable(found: ArtifactList) -> RenderableType:
@@ -54,18 +58,20 @@ def _facts(file: ListedFile) -> Iterator[tuple[str, str]]:
         yield "written by", file.releases
     if file.left_out:
         yield "left out", ", ".join(file.left_out)
+    unit = _UNITS.get(Kind(file.kind), "message")
     for number, session in enumerate(file.sessions[:_SHOWN]):
-        yield "" if number else "sessions", _told(session)
+        yield "" if number else "sessions", _told(session, unit)
+        yield from (("text", text.visible(each)) for each in session.texts or ())
     if len(file.sessions) > _SHOWN:
         yield "", f"and {len(file.sessions) - _SHOWN:,} more"
     if file.damage:
         yield "damage", text.clip(file.damage, 400)
 
 
-def _told(session: ListedSession) -> str:
+def _told(session: ListedSession, unit: str) -> str:
     parts = [text.clip(session.id, 200) if session.id else "a session that is not named"]
     if session.messages is not None:
-        parts.append(text.count(session.messages, "message"))
+        parts.append(text.count(session.messages, unit, "replies" if unit == "reply" else None))
     if session.present is False:
         parts.append("not in the store")
     if session.damage:
@@ -81,7 +87,10 @@ def _verdict(found: ArtifactList) -> str:
         return "Nothing lies beside the store; name other folders with --exports."
     sessions = {session.id for file in found.files for session in file.sessions if session.id}
     unnamed = sum(session.id is None for file in found.files for session in file.sessions)
-    said = f"{text.count(len(found.files), 'file')}, {text.count(len(sessions), 'session')}"
+    tables = sum(file.kind in _TABLES for file in found.files)
+    beside = text.count(len(found.files) - tables, "file")
+    own = f" and {text.count(tables, 'table')} of the store" if tables else ""
+    said = f"{beside}{own}, {text.count(len(sessions), 'session')}"
     told = (
         f"; whose {text.count(unnamed, 'transcript')} is, is not told"
         if unnamed == 1

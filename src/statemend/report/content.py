@@ -25,10 +25,11 @@ def texts(store: Store, findings: Iterable[Finding]) -> Iterator[MessageText]:
     for session, ids in sorted(wanted.items()):
         for message in messages(store, session, View.RAW):
             if message.id in ids:
-                yield MessageText(store.path, message.id, session, str(message.role), _shown(message.content))
+                yield MessageText(store.path, message.id, session, str(message.role), shown(message.content))
 
 
-def _shown(content: Any) -> str:
+def shown(content: Any) -> str:
+    """The text of a message's content, cut where it is very long."""
     if isinstance(content, str):
         return content[:_LONGEST]
     if isinstance(content, bytes):

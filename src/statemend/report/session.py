@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -11,8 +11,10 @@ import msgspec
 from statemend.errors import UsageError
 from statemend.evidence.coverage import assess_session
 from statemend.evidence.inventory import Inventory
+from statemend.evidence.own_tables import own_tables, records
 from statemend.evidence.salvage import Fidelity, salvage
 from statemend.report.build import ERAS, holdings
+from statemend.report.content import shown
 from statemend.report.model import FamilyEdge, FamilyNode, Holding
 from statemend.report.text import iso, listed, words
 from statemend.store.connection import Store
@@ -92,10 +94,25 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
     gaps: tuple[SalvageGap, ...]
 
 
+class OwnTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """What a table of the store tells of the session beside its messages: how many ``texts`` it has (none for
+    a route), between which times, the ``chat`` that it names. Not ``certain``: it is of a chat, and may be of
+    another session of that chat. ``contents`` are the texts, where they were asked for."""
+
+    kind: str
+    place: str
+    texts: int
+    chat: str | None
+    first_at: str | None
+    last_at: str | None
+    certain: bool
+    contents: tuple[str, ...] | None = None
+
+
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """One session. ``node`` has its row; ``present`` in it is false when only messages or files know the
     session; then ``salvage`` says what could be restored of it. ``unheld`` are the messages that no file here
-    holds, by the row that a display shows."""
+    holds, by the row that a display shows; ``traces`` what the store itself tells beside its messages."""
 
     schema: Literal["statemend/session/v1"] = SCHEMA
     store: str
@@ -107,19 +124,23 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     lineage: Lineage
     artifacts: tuple[Holding, ...]
     unheld: tuple[int, ...]
+    traces: tuple[OwnTrace, ...] = ()
     salvage: Salvaged | None = None
 
 
 def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
-    """The id that ``wanted`` is, or begins. Ids come from session rows, from messages without one, and from
-    files.
+    """The id that ``wanted`` is, or begins. Ids come from session rows, from messages without one, from files
+    and other stores, and from the tables that tell of sessions beside their messages.
 
     Raises ``UsageError`` when there is none, or when several begin so: then it lists them."""
     known = {sid for (sid,) in store.rows("SELECT id FROM sessions") if isinstance(sid, str)}
     known |= {
         sid for (sid,) in store.rows("SELECT DISTINCT session_id FROM messages") if isinstance(sid, str)
     }
-    known |= set(inventory.by_session())
+    known |= inventory.by_session().keys() | inventory.stores_by_session().keys()
+    known |= {
+        section.session_id for each in own_tables(store, inventory) for section in each.artifact.sections
+    }
     if wanted in known:
         return wanted
     candidates = sorted(sid for sid in known if sid.startswith(wanted))
@@ -133,8 +154,9 @@ def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
     )
 
 
-def read(store: Store, inventory: Inventory, session_id: str) -> SessionReport:
-    """Everything about one session. Raises ``StoreUnreadable``, ``Undetermined``."""
+def read(store: Store, inventory: Inventory, session_id: str, *, with_content: bool = False) -> SessionReport:
+    """Everything about one session. ``with_content`` adds the texts of ``traces``. Raises
+    ``StoreUnreadable``, ``Undetermined``."""
     rows = next(iter(census(store, session_id)), None)
     coverage = assess_session(store, inventory, session_id)
     node = _node(session_id, session_record(store, session_id))
@@ -156,8 +178,28 @@ def read(store: Store, inventory: Inventory, session_id: str) -> SessionReport:
         lineage=_lineage(Graph.load(store), session_id, store.schema.era),
         artifacts=holdings(coverage),
         unheld=coverage.unheld,
+        traces=tuple(_traces(store, inventory, session_id, with_content=with_content)),
         salvage=None if node.present else _salvaged(store, inventory, session_id),
     )
+
+
+def _traces(store: Store, inventory: Inventory, session_id: str, *, with_content: bool) -> Iterator[OwnTrace]:
+    for each in own_tables(store, inventory):
+        doubtful = {q.section.offset for q in each.open_questions if session_id in q.candidates}
+        for section in each.artifact.sections:
+            if section.session_id != session_id and section.offset not in doubtful:
+                continue
+            found = records(store, inventory, each.artifact, section) if with_content else None
+            yield OwnTrace(
+                kind=each.artifact.kind.value,
+                place=each.artifact.path,
+                texts=section.held or 0,
+                chat=section.title,
+                first_at=iso(section.first_at),
+                last_at=iso(section.last_at),
+                certain=section.session_id == session_id,
+                contents=None if found is None else tuple(shown(record.content) for record in found),
+            )
 
 
 def _salvaged(store: Store, inventory: Inventory, session_id: str) -> Salvaged:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from statemend.formats.artifact import Kind
 from statemend.report import text
 from statemend.report.model import FamilyEdge, Holding
-from statemend.report.session import Salvaged, SessionReport
+from statemend.report.session import OwnTrace, Salvaged, SessionReport
 
 
 def renderable(report: SessionReport) -> RenderableType:
@@ -31,10 +32,35 @@ def _parts(report: SessionReport) -> Iterator[RenderableType]:
     yield Text()
     yield Text("Files that hold it", style="bold")
     yield from _files(report)
+    if report.traces:
+        yield Text()
+        yield Text("What the store tells of it beside its messages", style="bold")
+        yield _pairs(_traces(report.traces))
+        for trace in report.traces:
+            yield from (Text(text.visible(each, lines=True)) for each in trace.contents or ())
     if report.salvage is not None:
         yield Text()
         yield Text("What could be restored", style="bold")
         yield _pairs(_salvage(report.salvage))
+
+
+_TOLD = {
+    Kind.INDEX.value: "of messages that are gone, kept by the search index",
+    Kind.DELEGATIONS.value: "of tasks that it gave to subagents, and of their results",
+    Kind.REPLIES.value: "of replies to its chat",
+}
+
+
+def _traces(traces: Iterable[OwnTrace]) -> Iterator[tuple[str, str]]:
+    for trace in traces:
+        chat = text.clip(trace.chat, 100) if trace.chat else ""
+        if trace.kind == Kind.ROUTES.value:
+            yield trace.kind, f"the chat {chat} goes to it, since {trace.last_at or 'unknown'}"
+            continue
+        told = f"{text.count(trace.texts, 'text')} {_TOLD[trace.kind]}{f' {chat}' if chat else ''}"
+        times = f", {trace.first_at or 'unknown'} to {trace.last_at or 'unknown'}" if trace.first_at else ""
+        doubt = "" if trace.certain else "; they may be of another session of that chat"
+        yield trace.kind, f"{told}{times}{doubt}"
 
 
 def _salvage(found: Salvaged) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,20 @@ def leftover_texts(store: Store) -> Iterator[IndexText]:
         earlier.append(table)
 
 
+def leftover_places(store: Store) -> Iterator[tuple[int, str]]:
+    """The id that each such row had, and the table that keeps its text. Raises ``StoreUnreadable``."""
+    earlier: list[str] = []
+    for table in _tables(store):
+        yield from ((row_id, table) for (row_id,) in store.rows(_gone(table, earlier)))
+        earlier.append(table)
+
+
+def text_at(store: Store, row_id: int, table: str) -> str | None:
+    """The text that one of the tables keeps under the id of a row. Raises ``StoreUnreadable``."""
+    text = store.value(f"SELECT c0 FROM main.{table} WHERE id = ?", (row_id,))
+    return text if isinstance(text, str) else None
+
+
 def count_leftovers(store: Store) -> int:
     """How many there are. Raises ``StoreUnreadable``."""
     earlier: list[str] = []

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.audit.builder import VERSIONS, HomeBuilder, facts
 from tests.audit.rules.test_fts001_rows_not_indexed import without_triggers
+from tests.audit.rules.test_sto005_store_younger_than_evidence import export
 
 from statemend.audit.finding import Severity, Verdict
 
@@ -63,3 +64,19 @@ def test_rows_are_told_while_a_rebuild_waits(build: Build) -> None:
         home.sql("DELETE FROM messages WHERE id = ?", bindings=(rows[0],))
     home.sql("INSERT INTO state_meta VALUES ('fts_rebuild_high_water', '99')")
     assert len(home.findings("FTS002")) == 1
+
+
+def test_texts_that_the_index_kept_are_told_by_session(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("goes", 3)
+    export(home, "goes")
+    home.message("goes", content="said later")
+    with without_triggers(home, event="delete"):
+        home.sql("DELETE FROM messages", "DELETE FROM sessions")
+    (finding,) = home.findings("FTS002")
+    told = facts(finding)
+    assert told["sessions that these texts are of"] == ["goes"]
+    assert told["texts of these sessions"] == 3
+    assert told["texts of which nothing tells the session"] == 1
+    assert "statemend artifacts --with-content" in finding.remedy.text
+    assert "said later" not in str(finding)

@@ -19,7 +19,9 @@ index row by row. Nothing is said of an index that the store notes as out of use
 
 What to do
 If the index keeps texts, first decide whether the messages were deleted on purpose; if not, save their texts,
-for they may be the only copy. Then build the index anew.
+for they may be the only copy: `statemend artifacts --with-content` shows them. A text has neither role nor
+time nor session; where an export or another store has the row, it is told whose it is. Then build the index
+anew.
 
 When it is a false alarm
 Never as to the fact.
@@ -27,27 +29,33 @@ Never as to the fact.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from statemend.audit.context import Context
-from statemend.audit.facts import MOST_LISTED, rows
+from statemend.audit.facts import MOST_LISTED, listed, rows
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.indexed import Difference, Index, Scope, heals, indexes, looks_alike, surplus
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
 from statemend.audit.structure import Part
+from statemend.evidence.index_leftovers import leftovers
 
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each index that holds rows of messages that are gone."""
+    kept: Counter[str] | None = None
     for index in indexes(context.store):
         if index.detached or looks_alike(context, index):
             continue
         left = surplus(context.store, index, MOST_LISTED)
         if left.count:
-            yield _finding(context, index, left)
+            if index.keeps_text and kept is None:
+                kept = Counter(each.session_id or "" for each in leftovers(context.store, context.inventory))
+            yield _finding(context, index, left, kept if index.keeps_text and kept else Counter())
 
 
-def _finding(context: Context, index: Index, left: Difference) -> Finding:
+def _finding(context: Context, index: Index, left: Difference, kept: Counter[str]) -> Finding:
+    """``kept`` counts the texts by session, those of nobody known under an empty id."""
     lawful = index.scope is Scope.NO_MACHINES or heals(context.store, index)
     texts = " with their texts" if index.keeps_text else ""
     return RULE.finding(
@@ -63,9 +71,13 @@ def _finding(context: Context, index: Index, left: Difference) -> Finding:
             ("rows without a message", left.count),
             ("first of them", list(left.first)),
             ("keeps a copy of every text", index.keeps_text),
+            ("sessions that these texts are of", listed(sorted(filter(None, kept))) or None),
+            ("texts of these sessions", sum(kept.values()) - kept[""] or None),
+            ("texts of which nothing tells the session", kept[""] or None),
             ("missing triggers", [f"{index.name}_{event}" for event in index.lacks] or None),
         ),
-        remedy="Save the texts if they were not deleted on purpose, then build the index anew."
+        remedy="Save the texts if they were not deleted on purpose (statemend artifacts --with-content), "
+        "then build the index anew."
         if index.keeps_text
         else "Build the index anew from the messages; it holds no text that could be lost.",
     )
