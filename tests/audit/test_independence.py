@@ -103,10 +103,6 @@ def test_findings_do_not_depend_on_the_process(subject_of: Callable[[str], Subje
         "print(json.dumps(told(Path(sys.argv[1]), sys.argv[2])))"
     )
     command = [sys.executable, "-c", script, str(subject.root), name]
-    running = [
-        subprocess.Popen(command, env={**os.environ, **changed}, stdout=subprocess.PIPE, cwd=TREE)
-        for changed in PROCESSES
-    ]
-    for process in running:
-        said, _ = process.communicate(timeout=300)
-        assert json.loads(said) == subject.told
+    for changed in PROCESSES:
+        process = subprocess.run(command, env={**os.environ, **changed}, cwd=TREE, capture_output=True)
+        assert json.loads(process.stdout) == subject.told

@@ -30,14 +30,12 @@ _ROUTES = f"""
     WHERE typeof(r.session_id) = 'text'
       AND r.session_id <> ''
       AND {GONE.format(id="r.session_id")}
-    ORDER BY r.session_id, r.scope, r.session_key
 """
 _BINDINGS = f"""
     SELECT b.session_id, b.profile_name, b.chat_id, b.thread_id
     FROM telegram_dm_topic_bindings AS b
     WHERE typeof(b.session_id) = 'text'
       AND {GONE.format(id="b.session_id")}
-    ORDER BY b.session_id, b.profile_name, b.chat_id, b.thread_id
 """
 _LEADING = """
     SELECT CASE WHEN json_valid(entry_json) THEN json_extract(entry_json, '$.session_id') END, session_key
@@ -62,12 +60,21 @@ class Way(NamedTuple):
     key: Mapping[str, Any]
 
 
-def ways_to_nothing(context: Context) -> Iterator[Way]:
-    """Every route and topic binding of this store's own chats that leads to a session that is gone.
+def ways_to_nothing(context: Context) -> list[Way]:
+    """Every route and topic binding of this store's own chats that leads to a session that is gone, by
+    session.
 
     The gateway of a home keeps the routes of all its profiles, whose sessions are in stores of their own: a
     route of another profile says nothing about this store.
     """
+    return sorted(_ways(context), key=_place)
+
+
+def _place(way: Way) -> tuple[str, ...]:
+    return way.session_id, way.table, way.name, *map(str, way.key.values())
+
+
+def _ways(context: Context) -> Iterator[Way]:
     profiles = {_MAIN, *_profile(Path(context.home.root))}
     for session_id, scope, key in context.store.rows(_ROUTES):
         name = words(key) or "a chat without a key"

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from operator import attrgetter
 
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, rows
@@ -66,8 +67,7 @@ PROMPTLESS = """
 
 
 def check(context: Context) -> Iterator[Finding]:
-    ways = sorted(ways_to_nothing(context), key=lambda way: (way.session_id, way.name))
-    for session_id, led in groupby(ways, key=lambda way: way.session_id):
+    for session_id, led in groupby(ways_to_nothing(context), key=attrgetter("session_id")):
         yield _led_astray(context, session_id, list(led))
     yield from _outlived(context)
     if context.store.table_exists("system_prompts"):
