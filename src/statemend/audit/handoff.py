@@ -17,7 +17,7 @@ from statemend.audit.facts import is_time
 from statemend.store.connection import Store
 from statemend.store.holders import leases
 from statemend.store.lineage import Node
-from statemend.store.message import MESSAGE_COLUMNS, Message, message_from_row
+from statemend.store.message import MESSAGE_COLUMNS, Message, RowState, message_from_row
 
 #: What the v16 migration writes as delegate marker where it finds no parent.
 ORPHANED = "__orphaned__"
@@ -87,7 +87,12 @@ _MOST_DIGITS = 18
 
 
 class CutRoot(msgspec.Struct, frozen=True):
-    """A session without a parent that was begun with a compaction summary. Times are epoch seconds."""
+    """A session without a parent that was begun with a compaction summary. Times are epoch seconds.
+
+    It is not ``certain`` where rows that were archived with the summary stand before it and none is from
+    before the session began: one that was compacted in place within moments of its first rows, and again
+    since, looks the same.
+    """
 
     id: str
     source: str
@@ -97,6 +102,7 @@ class CutRoot(msgspec.Struct, frozen=True):
     started_at: float
     summary_row: int
     summary_at: float
+    certain: bool = True
 
 
 def opening_summary(store: Store, session_id: str, started_at: object) -> Message | None:
@@ -106,14 +112,27 @@ def opening_summary(store: Store, session_id: str, started_at: object) -> Messag
     session began, and stand as it stands (live, archived). In a session that was compacted in place, older
     rows of its own stand before the summary: that one began otherwise.
     """
+    opening = _opening(store, session_id, started_at)
+    return None if opening is None else opening[1]
+
+
+def _opening(store: Store, session_id: str, started_at: object) -> tuple[list[Message], Message] | None:
+    """The summary that a session was begun with, and the protected messages before it."""
     head: list[Message] = []
     for row in store.rows(OPENING, (session_id,)):
         message = message_from_row(row)
         if message.summary:
             belongs = all(_written_with(before, message, started_at) for before in head)
-            return message if belongs else None
+            return (head, message) if belongs else None
         head.append(message)
     return None
+
+
+def _certain(head: list[Message], summary: Message, started_at: float) -> bool:
+    """Whether these rows begin no session that was compacted in place within moments of its first rows."""
+    if not head or summary.state is RowState.LIVE:
+        return True
+    return any(is_time(before.timestamp) and before.timestamp < started_at for before in head)
 
 
 def _written_with(before: Message, summary: Message, started_at: object) -> bool:
@@ -135,9 +154,10 @@ def cut_roots(context: Context) -> Iterator[CutRoot]:
 
 def _cut_roots(context: Context) -> Iterator[CutRoot]:
     for session_id, source, user_id, key, title, started_at in context.store.rows(ROOTS_WITH_A_SUMMARY):
-        summary = opening_summary(context.store, session_id, started_at)
-        if summary is None or not is_time(started_at) or not is_time(summary.timestamp):
+        opening = _opening(context.store, session_id, started_at)
+        if opening is None or not is_time(started_at) or not is_time(opening[1].timestamp):
             continue
+        head, summary = opening
         yield CutRoot(
             id=session_id,
             source=source,
@@ -147,6 +167,7 @@ def _cut_roots(context: Context) -> Iterator[CutRoot]:
             started_at=started_at,
             summary_row=summary.id,
             summary_at=summary.timestamp,
+            certain=_certain(head, summary, started_at),
         )
 
 

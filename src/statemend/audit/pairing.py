@@ -140,6 +140,13 @@ class _Roots:
         return sorted(found)
 
 
+def carried_rows(store: Store, parent: str, root: CutRoot) -> int:
+    """How many of the first rows behind the summary of ``root`` stand among the last rows of ``parent``."""
+    tail = {_digest(row) for row in store.rows(LAST_ROWS, (parent, _LAST)) if row[1]}
+    first = store.rows(FIRST_ROWS, (root.id, root.summary_row, _FIRST))
+    return sum(_digest(row) in tail for row in first if row[1])
+
+
 def _within(times: list[tuple[float, int]], low: float, high: float) -> Iterator[int]:
     first = bisect_left(times, low, key=lambda entry: entry[0])
     for _, place in times[first : bisect_right(times, high, key=lambda entry: entry[0])]:
@@ -156,7 +163,7 @@ def _match(dead: str, peer: tuple[Any, ...], root: CutRoot, links: Links, carrie
         return None
     if root.source not in (source, "unknown"):
         return None
-    if _differ(user_id, root.user_id) or _differ(session_key, root.session_key):
+    if differ(user_id, root.user_id) or differ(session_key, root.session_key):
         return None
     reasons = ["an export shows it so"] if (dead, root.id) in links else []
     if isinstance(title, str) and title and root.title:
@@ -171,10 +178,13 @@ def _match(dead: str, peer: tuple[Any, ...], root: CutRoot, links: Links, carrie
         reasons.append("same routing key")
     if carried >= CARRIED:
         reasons.append("carries rows of the other")
+    elif not root.certain and (dead, root.id) not in links:
+        return None
     if not reasons or reasons == ["same routing key"]:
         return None
     return Match(dead, root.id, tuple(reasons), carried)
 
 
-def _differ(one: object, other: object) -> bool:
+def differ(one: object, other: object) -> bool:
+    """Whether two cells, of a user or a routing key, contradict each other."""
     return bool(one) and bool(other) and one != other

@@ -77,6 +77,37 @@ def test_two_in_place_compactions_of_a_short_chat_are_silent(build: Build) -> No
     assert home.findings("LIN009") == []
 
 
+@pytest.mark.parametrize("rows", [1, 4])
+def test_one_compacted_within_two_seconds_of_its_first_message_and_again_is_silent(
+    build: Build, rows: int
+) -> None:
+    home = build()
+    ended(home, ended_at=START + 1)
+    home.session("chat", started_at=START)
+    for number in range(rows):
+        home.message("chat", "user", f"part {number}", active=0, compacted=1, timestamp=START + number / 10)
+    home.message("chat", "user", SUMMARY, active=0, compacted=1, timestamp=START + 1)
+    home.message("chat", "user", SUMMARY, timestamp=START + 900)
+    assert home.findings("LIN009") == []
+    assert [facts(one)["candidates"] for one in home.findings("LIN001")] == [0]
+
+
+def test_a_continuation_compacted_again_is_told_where_rows_of_the_other_stand_in_it(build: Build) -> None:
+    home = build()
+    ended(home)
+    home.session("new", started_at=END + 1)
+    old = {"active": 0, "compacted": 1}
+    home.message("new", "user", "turn 0 of old", timestamp=END + 1, **old)
+    row = home.message("new", "user", SUMMARY, timestamp=END + 1, **old)
+    for number in (4, 5):
+        role = ("user", "assistant")[number % 2]
+        home.message("new", role, f"turn {number} of old", timestamp=END + 1, **old)
+    home.message("new", "user", SUMMARY, timestamp=END + 900)
+    (finding,) = home.findings("LIN009")
+    assert finding.verdict is Verdict.FAULT
+    assert finding.subject.message_ids == (row,)
+
+
 def test_an_in_place_compaction_is_silent(build: Build) -> None:
     home = build()
     home.session("chat")

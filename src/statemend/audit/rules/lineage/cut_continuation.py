@@ -13,12 +13,13 @@ its first row, the older text is gone from the store, and there is nothing to li
 
 How we know
 The row with the lowest id of a session without a parent is a compaction summary, by its flag or by the way
-its text begins. An in-place compaction from 0.18 on keeps the older rows, with lower ids. Branches and
-subagent runs are left out. It is a fault when the store holds a session that a compression ended, that
-nothing continues, and that fits: same source, no different user or routing key, and this one begins where
-that one ends, carries rows of it, or has the next number of its title. Otherwise it is undecidable; and a
-leftover where the session is older than its first row, or where an export names the parent that was
-deleted.
+its text begins. An in-place compaction from 0.18 on keeps the older rows, with lower ids; where it came
+within two seconds of these and another followed, only rows of the older session, or an export that names it,
+tell. Branches and subagent runs are left out, and chains that were never linked are told by the rule
+unlinked-chain. It is a fault when the store holds a session that a compression ended, that nothing continues,
+and that fits: same source, no different user or routing key, and this one begins where that one ends, carries
+rows of it, or has the next number of its title. Otherwise it is undecidable; and a leftover where the session
+is older than its first row, or where an export names the parent that was deleted.
 
 What to do
 Where a candidate fits, relink: set the parent of this session to it. Where the parent was deleted, an
@@ -40,6 +41,7 @@ from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import REWRITTEN_AFTER, CutRoot, cut_roots, dead_ends
 from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.audit.unlinked import TITLED, never_linked
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -51,11 +53,14 @@ def check(context: Context) -> Iterator[Finding]:
     matches: dict[str, list[Match]] = {}
     for found in pairings(context.store, dead_ends(context), roots, links):
         matches.setdefault(found.child, []).append(found)
+    elsewhere = never_linked(context, roots)
     parents: dict[str, dict[str, str]] = {}
     for (parent, child), path in links.items():
         parents.setdefault(child, {})[parent] = path
     for root in roots:
-        yield _finding(context, root, matches.get(root.id, []), parents.get(root.id, {}))
+        fitting, named = matches.get(root.id, []), parents.get(root.id, {})
+        if root.id not in elsewhere and (root.certain or fitting or named):
+            yield _finding(context, root, fitting, named)
 
 
 def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dict[str, str]) -> Finding:
@@ -111,5 +116,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="relink",
-    reads=(READS_SESSIONS, READS_MESSAGES, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, TITLED, *READS),
 )
