@@ -269,7 +269,7 @@ def _both_sides(evidence: Evidence) -> Check:
 
 
 def _lineage(evidence: Evidence) -> Check:
-    rules = (*(f"LIN{number:03}" for number in (1, 2, 3, 4, 5, 6, 8, 9, 10, 12)), "ORP002")
+    rules = (*(f"LIN{number:03}" for number in range(1, 14)), "ORP002")
     return _check(
         evidence,
         "Lineage explicit",
