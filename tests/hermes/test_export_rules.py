@@ -71,13 +71,33 @@ def test_an_export_with_a_filter_leaves_out_what_never_ended(hermes_home: Make) 
     short_chat(home, SECOND)
     short_chat(home, THIRD)
     home.advance(HOUR)
-    bulk = home.path / "session-exports" / "bulk"
+    folder = home.path / "session-exports"
+    bulk = folder / "bulk"
     done = home.hermes("sessions", "export", str(bulk), "--format", "md", "--source", "cli", "--yes")
     assert len([file for file in done.files if file.suffix == ".md"]) == 3, done.said
+    others = home.path / "others"
+    for fmt in ("jsonl", "html"):
+        home.export(None, fmt, "--source", "cli", "--yes", name=f"filtered.{fmt}")
+        home.export(None, fmt, name=f"all.{fmt}")
+    kept = {name: folder / name for name in ("filtered.jsonl", "filtered.html", "all.jsonl", "all.html")}
+    others.mkdir()
+    for name, file in kept.items():
+        assert file.exists(), name
+        file.rename(others / name)
 
     (finding,) = found(home, "EXP009")
 
     assert (finding.verdict, finding.subject.session) == (Verdict.RISK, OPEN)
+    assert finding.subject.artifact == str(bulk / "manifest.jsonl")
+    (bulk / "manifest.jsonl").unlink()
+    (finding,) = found(home, "EXP009")
+    assert (finding.subject.session, finding.subject.artifact) == (OPEN, str(bulk))
+    shutil.rmtree(bulk)
+    for name, file in kept.items():
+        (others / name).rename(file)
+        told = [(each.subject.session, each.subject.artifact) for each in found(home, "EXP009")]
+        assert told == ([(OPEN, str(file))] if name.startswith("filtered") else []), name
+        file.unlink()
 
 
 def test_a_redacted_export_that_outlives_its_session(hermes_home: Make) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 
 import pytest
@@ -88,4 +89,36 @@ def test_a_later_export_of_everything_settles_it(build: Build) -> None:
     messages = [dict(zip(names, row, strict=True)) for row in rows]
     line = {"id": "open", "source": "cli", "messages": messages}
     home.file("session-exports/all.jsonl", json.dumps(line) + "\n")
+    assert home.findings("EXP009") == []
+
+
+def one_file(home: HomeBuilder, *sessions: str, at: float = AT, lists_all: bool = False) -> None:
+    """One JSONL file with these sessions, made at that time."""
+    names = sorted(home.columns("messages"))
+    lines = []
+    for each in sessions:
+        rows = home.sql(f"SELECT {', '.join(names)} FROM messages WHERE session_id = '{each}' ORDER BY id")
+        line = {"id": each, "source": "cli"} | ({"last_active": 1.5} if lists_all else {})
+        lines.append({**line, "messages": [dict(zip(names, row, strict=True)) for row in rows]})
+    path = home.file("session-exports/bulk.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    os.utime(path, (at, at))
+
+
+def test_one_file_with_many_sessions_is_a_bulk_export(build: Build) -> None:
+    home = chats(build("0.19.0"))
+    one_file(home, *ALL)
+    (finding,) = home.findings("EXP009")
+    assert finding.subject.session == "open"
+    assert finding.subject.artifact == str(home.root / "session-exports" / "bulk.jsonl")
+    assert facts(finding)["known to be one by"] == "one file"
+
+
+@pytest.mark.parametrize(
+    ("release", "at", "lists_all"),
+    [("0.19.0", AT, True), ("0.17.0", AT, False), ("0.19.0", START + 320, False), ("0.19.0", START, False)],
+    ids=["it lists all", "a release that takes open ones", "one was open then", "older than its sessions"],
+)
+def test_one_file_of_another_making_is_silent(build: Build, release: str, at: float, lists_all: bool) -> None:
+    home = chats(build(release))
+    one_file(home, *ALL, at=at, lists_all=lists_all)
     assert home.findings("EXP009") == []

@@ -10,10 +10,13 @@ pruning does, and pruning takes only those that have ended. Many sessions never 
 without a word, gateways, failed subagents.
 
 How we know
-The files that one manifest lists within seconds of each other, three sessions at least, are one bulk export.
-It has every session of its sources that had ended by then, begun no earlier than the first and no later than
+The files that one manifest lists within seconds of each other, or that say so themselves where no manifest
+lies with them, are one bulk export, if they are of three sessions at least; so is one file with as many. It
+has every session of its sources that had ended by then, begun no earlier than the first and no later than
 the last of them; so the filter was no narrower than that. A session of the same sources and the same stretch
-of time that was open then is not in it, and some of its messages are in no other file either.
+of time that was open then is not in it, and some of its messages are in no other file either. A JSONL file
+that says when each session was last active lists all sessions, whatever it lacks, and one of 0.17 or older
+takes open ones: of these nothing is said. When a file with many sessions was made is told by its own time.
 
 What to do
 Export the session by itself, or everything without a filter, which takes open sessions too.
@@ -25,16 +28,14 @@ sessions that somebody chose and exported one right after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
-from statemend.formats import manifest
-from statemend.formats.manifest import ManifestLine
+from statemend.evidence.bulk_exports import Bulk, bulk_exports
 
 SESSIONS = """
 SELECT s.id, s.source, s.started_at, s.ended_at, s.title
@@ -43,8 +44,6 @@ WHERE typeof(s.id) = 'text' AND COALESCE(s.pinned, 0) = 0
   AND EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id)
 ORDER BY s.id
 """
-#: The lines of one bulk export follow each other within this time, in seconds.
-_PAUSE = 5.0
 _FEWEST = 3
 
 
@@ -61,17 +60,9 @@ class Session(NamedTuple):
         return self.ended_at is None or self.ended_at > at
 
 
-class Bulk(NamedTuple):
-    """One bulk export: its manifest, when it began (epoch seconds), and the sessions it wrote."""
-
-    manifest: str
-    at: float
-    sessions: frozenset[str]
-
-
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session, about the newest bulk export that left it out."""
-    exports = sorted(_bulks(context), key=lambda bulk: bulk.at)
+    exports = sorted(bulk_exports(context.inventory), key=lambda bulk: bulk.at)
     if not exports:
         return
     sessions = {
@@ -81,37 +72,19 @@ def check(context: Context) -> Iterator[Finding]:
     }
     left_out: dict[str, Bulk] = {}
     for bulk in exports:
-        left_out.update(dict.fromkeys(_left_out(bulk, sessions), bulk))
+        missing = _left_out(bulk, sessions)
+        if missing and bulk.may_be_filtered():
+            left_out.update(dict.fromkeys(missing, bulk))
     unheld = {each.session_id: each.unheld for each in context.coverage}
     for session_id, bulk in sorted(left_out.items()):
         if session_id not in unheld or unheld[session_id]:
             yield _finding(context, sessions[session_id], bulk, unheld.get(session_id))
 
 
-def _bulks(context: Context) -> Iterator[Bulk]:
-    for artifact in context.inventory.manifests:
-        for run in _runs(manifest.lines(Path(artifact.path))):
-            found = frozenset(line.session_id for line in run)
-            if len(found) >= _FEWEST:
-                yield Bulk(artifact.path, run[0].exported_at, found)
-
-
-def _runs(lines: Iterable[ManifestLine]) -> Iterator[list[ManifestLine]]:
-    """Lines that were written one right after the other."""
-    run: list[ManifestLine] = []
-    for line in lines:
-        if run and not 0 <= line.exported_at - run[-1].exported_at <= _PAUSE:
-            yield run
-            run = []
-        run.append(line)
-    if run:
-        yield run
-
-
 def _left_out(bulk: Bulk, sessions: Mapping[str, Session]) -> list[str]:
     """The sessions that were open, and that alone kept out of the export."""
     inside = [sessions[each] for each in bulk.sessions if each in sessions]
-    if len(inside) < _FEWEST or any(each.ended_at is None for each in inside):
+    if len(inside) < _FEWEST or any(each.open_at(bulk.at) for each in inside):
         return []  # an export that takes open sessions was not made with a filter
     sources = {each.source for each in inside}
     first, last = min(each.started_at for each in inside), max(each.started_at for each in inside)
@@ -129,7 +102,7 @@ def _finding(context: Context, session: Session, bulk: Bulk, unheld: tuple[int, 
     return RULE.finding(
         context,
         session=session.id,
-        artifact=bulk.manifest,
+        artifact=bulk.path,
         message_ids=unheld or (),
         summary="Open when all around it was exported, so it was left out, and no other file holds it.",
         evidence=(
@@ -138,6 +111,7 @@ def _finding(context: Context, session: Session, bulk: Bulk, unheld: tuple[int, 
             ("started at", moment(session.started_at)),
             ("ended at", "open" if session.ended_at is None else moment(session.ended_at)),
             ("bulk export made at", moment(bulk.at)),
+            ("known to be one by", bulk.known_by),
             ("sessions in it", len(bulk.sessions)),
             ("some of them", listed(sorted(bulk.sessions))),
             ("messages in no file", None if unheld is None else len(unheld)),

@@ -1,0 +1,102 @@
+"""Exports of many sessions at once, as far as what they left behind tells that they were one.
+
+A manifest lists the files of one export within seconds of each other, and so do the files themselves where
+the manifest is gone. One file with many sessions is an export of its own; when it was made is then told by
+the time of the file alone, and a copy may be younger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from statemend import formats
+from statemend.evidence.inventory import Inventory
+from statemend.formats import jsonl, manifest
+from statemend.formats.artifact import Artifact, Kind, Section
+
+T = TypeVar("T")
+
+#: What one bulk export writes follows each other within this time, in seconds.
+_PAUSE = 5.0
+_FEWEST = 3
+_ONE_BY_ONE = frozenset({Kind.MARKDOWN, Kind.QMD, Kind.TRACE})
+#: An export of prompts may lack a session because it has none.
+_TOGETHER = frozenset({Kind.JSONL, Kind.HTML})
+
+
+class Bulk(NamedTuple):
+    """One bulk export: its manifest, its folder or its file, when it was made (epoch seconds) at the latest,
+    the sessions it wrote, and how it is known to be one."""
+
+    path: str
+    at: float
+    sessions: frozenset[str]
+    known_by: str
+    file: Artifact | None = None
+
+    def may_be_filtered(self) -> bool:
+        """Whether nothing says that it was made without a filter. Raises ``Undetermined``."""
+        if self.file is None or self.file.kind is not Kind.JSONL:
+            return True
+        path, section = Path(self.file.path), self.file.sections[0]
+        first = next(formats.records(path, self.file, section), None)
+        # Up to 0.17 a filter takes open sessions too, and later what lists all has a time of its own.
+        knows_archive = first is not None and "compacted" in (first.row or {})
+        return knows_archive and not jsonl.lists_all(path, section)
+
+
+def bulk_exports(inventory: Inventory) -> Iterator[Bulk]:
+    """Every export of three sessions or more. Raises ``Undetermined`` when a manifest cannot be read."""
+    listed = set()
+    for artifact in inventory.manifests:
+        listed.add(Path(artifact.path).parent)
+        for lines in _runs(manifest.lines(Path(artifact.path)), lambda line: line.exported_at):
+            named = frozenset(line.session_id for line in lines)
+            yield from _bulk(artifact.path, lines[0].exported_at, named, "its lines in the manifest")
+    yield from _folders(inventory, listed)
+    for artifact in inventory.artifacts:
+        if artifact.kind in _TOGETHER and artifact.damage is None:
+            named = frozenset(filter(None, (section.session_id for section in artifact.sections)))
+            yield from _bulk(artifact.path, artifact.modified_at, named, "one file", artifact)
+
+
+def _folders(inventory: Inventory, listed: set[Path]) -> Iterator[Bulk]:
+    """The files that were written one right after the other into a folder without a manifest."""
+    found = [
+        (Path(artifact.path).parent, artifact.kind, section.exported_at, section)
+        for artifact in inventory.artifacts
+        if artifact.kind in _ONE_BY_ONE and Path(artifact.path).parent not in listed
+        for section in artifact.sections
+        if section.exported_at is not None
+    ]
+    found.sort(key=lambda each: each[:3])
+    for (folder, _), files in groupby(found, key=lambda each: each[:2]):
+        for run in _runs(files, lambda each: each[2]):
+            named = frozenset(each for _, _, _, section in run for each in _sessions(section))
+            yield from _bulk(str(folder), run[0][2], named, "the times in its files")
+
+
+def _sessions(section: Section) -> Iterator[str]:
+    yield from filter(None, {section.session_id, *section.lineage})
+
+
+def _bulk(
+    path: str, at: float, sessions: frozenset[str], known_by: str, file: Artifact | None = None
+) -> Iterator[Bulk]:
+    if len(sessions) >= _FEWEST:
+        yield Bulk(path, at, sessions, known_by, file)
+
+
+def _runs(items: Iterable[T], time: Callable[[T], float]) -> Iterator[list[T]]:
+    """What was written one right after the other."""
+    run: list[T] = []
+    for item in items:
+        if run and not 0 <= time(item) - time(run[-1]) <= _PAUSE:
+            yield run
+            run = []
+        run.append(item)
+    if run:
+        yield run
