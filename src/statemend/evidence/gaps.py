@@ -13,6 +13,8 @@ from statemend.store.content import is_summary_text
 
 #: Compaction keeps so many first messages before its summary.
 _KEPT_HEAD = 3
+#: Kinds that may begin in the middle of a conversation: what could not be stored of it.
+_FRAGMENTS = frozenset({Kind.PENDING, Kind.RESCUE_JSONL})
 #: A session that is not older than its summary by more (seconds) was begun with it.
 _BEGUN_WITH = 60.0
 
@@ -80,9 +82,12 @@ def _compacted(
         return
     first = summaries[0]
     after = [each for each in transcripts if first in shown[each.number] and each.kind not in AUTOMATIC]
-    if not after or any(_leads_up(shown[each.number], first) for each in after):
+    whole = [each for each in transcripts if each.kind not in _FRAGMENTS]
+    if not after or any(
+        _leads_up(shown[each.number], first) for each in whole if first in shown[each.number]
+    ):
         return
-    before = [each for each in transcripts if first not in shown[each.number] and each.kind not in AUTOMATIC]
+    before = [each for each in whole if first not in shown[each.number]]
     # One that was made before the compaction, and reaches as far as the turns that it kept. Compaction may
     # have given these another time, so that they are other messages with the same words.
     kept = {_words(messages[place].record) for each in after for place in shown[each.number] if place > first}

@@ -89,6 +89,7 @@ def _summarised(union: Union, sources: Sequence[Source], session_id: str) -> Sal
     ]
     conflicts += [Conflict((placed[doubt.one], placed[doubt.other])) for doubt in union.doubts]
     shared = Counter(number for entry in union.entries for number in _sharing(entry))
+    alike = {number for entries in union.alike() for number in _sharing(*entries)}
     return Salvage(
         session_id=session_id,
         messages=messages,
@@ -99,6 +100,7 @@ def _summarised(union: Union, sources: Sequence[Source], session_id: str) -> Sal
                 records=union.records[source.number],
                 shared=shared[source.number],
                 best=sum(entry.best.source.number == source.number for entry in union.entries),
+                alike=source.number in alike,
                 dated=source.kind is not Kind.HTML or bool(union.zones[source.number].offsets),
             )
             for source in sources
@@ -108,9 +110,9 @@ def _summarised(union: Union, sources: Sequence[Source], session_id: str) -> Sal
     )
 
 
-def _sharing(entry: Entry) -> frozenset[int]:
-    """The sources of a message that is shown by more than one."""
-    found = frozenset(each.source.number for each in (*entry.sightings, *entry.variants))
+def _sharing(*entries: Entry) -> frozenset[int]:
+    """The sources of a message, or of several with the same words, if they are more than one."""
+    found = frozenset(each.source.number for entry in entries for each in (*entry.sightings, *entry.variants))
     return found if len(found) > 1 else frozenset()
 
 

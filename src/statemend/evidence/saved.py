@@ -74,7 +74,9 @@ class Gap(msgspec.Struct, frozen=True):
 
 class Used(msgspec.Struct, frozen=True):
     """A source of the union: how many records it shows, how many of them another source shows too,
-    and how many it is the best source of. A page whose clock is of no known zone is not ``dated``."""
+    and how many it is the best source of. ``alike``: another source shows a message with the words of one of
+    its own, at another time, as compaction copies them. A page whose clock is of no known zone is not
+    ``dated``."""
 
     artifact: str
     kind: Kind
@@ -82,6 +84,7 @@ class Used(msgspec.Struct, frozen=True):
     shared: int
     best: int
     dated: bool = True
+    alike: bool = False
 
 
 class Salvage(msgspec.Struct, frozen=True):
@@ -107,4 +110,4 @@ class Salvage(msgspec.Struct, frozen=True):
         """The sources that share no message with any other: they may be of another store, or of another
         stretch of the session."""
         shown = [each for each in self.sources if each.records]
-        return tuple(each for each in shown if not each.shared and len(shown) > 1)
+        return tuple(each for each in shown if not (each.shared or each.alike) and len(shown) > 1)

@@ -22,6 +22,8 @@ from statemend.store.history import RowState
 
 #: Of so many messages with the same words the right one is looked for.
 _MOST_WEIGHED = 64
+#: So many characters are words of their own.
+_TELLING = 20
 #: Where a display shows a row.
 _VISIBLE = frozenset({RowState.LIVE, RowState.ARCHIVED, RowState.UNSET, None})
 
@@ -106,6 +108,13 @@ class Union:
             for number, count in taken.items():
                 self.entries[number].rows = max(self.entries[number].rows, count)
         self.order = list(self._merged(list(places), first_new))
+
+    def alike(self) -> Iterator[list[Entry]]:
+        """Messages that say the same at different times, where they say enough not to be anybody's."""
+        for key, numbers in self._spoken.items():
+            words, calls = key[1:] if isinstance(key, tuple) else ("", ())
+            if len(numbers) > 1 and (calls or len(words) >= _TELLING):
+                yield [self.entries[number] for number in numbers]
 
     def _timed(
         self, source: Source, shown: Iterable[Shown]

@@ -4,7 +4,8 @@ Its rows are put together from everything that still shows them: exports, transc
 stores. Each message comes back once, in its order, with its own time, live or archived as the newest
 transcript shows it, and names the file that it comes from. A source that drops or masks something fills only
 what no better one holds. What nothing holds is counted, and stays lost. A tail that is in the store already
-stays as it is; the rows before it are put in front.
+stays as it is; the rows before it are put in front. What a format dropped that pairs a tool call with its
+result is told by another file or by the place of the result; a call that nothing answers is named.
 
 Nothing in a store tells whether somebody deleted a session on purpose. So this is always the operator's
 choice, with one option for each way in which sources that contradict each other can be read.
@@ -19,7 +20,7 @@ from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Verdict
 from statemend.evidence.rows import Fidelity
 from statemend.evidence.salvage import Gap, Lack
-from statemend.repair import restored_rows
+from statemend.repair import restored_ids, restored_rows
 from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Choice, Option, Step, StepClass
 from statemend.repair.recipe import (
@@ -32,7 +33,7 @@ from statemend.repair.recipe import (
     step_id,
 )
 from statemend.repair.restored_session import session_row
-from statemend.repair.salvaged import Salvaged, SalvagedRow, Way, salvaged
+from statemend.repair.salvaged import Calls, Salvaged, SalvagedRow, Way, salvaged
 from statemend.repair.session_traces import read_logs
 from statemend.store.message import RowState
 
@@ -106,25 +107,31 @@ def _offer(context: RecipeContext, finding: Finding, session_id: str) -> Iterato
 
 
 def _option(context: RecipeContext, finding: Finding, lost: Salvaged, way: Way, number: int) -> Option:
-    rows = lost.rows(way)
+    rows, calls = lost.put_together(way)
     several = len(lost.ways) > 1
     title = f"restore {_messages(len({row.message for row in rows}))} of it"
     if several:
         title += " with every reading" if way.artifact is None else f" as {way.artifact} has it"
-    steps = (_step(context, finding, lost, rows, number),) if rows else ()
+    evidence = tuple(_evidence(lost, rows, calls))
+    steps = (_step(context, finding, lost, rows, evidence, number),) if rows else ()
     return Option(
         id=f"restore-{number}" if several else "restore",
         title=title,
-        evidence=tuple(_evidence(lost, rows)),
+        evidence=evidence,
         steps=steps,
     )
 
 
 def _step(
-    context: RecipeContext, finding: Finding, lost: Salvaged, rows: Sequence[SalvagedRow], number: int
+    context: RecipeContext,
+    finding: Finding,
+    lost: Salvaged,
+    rows: Sequence[SalvagedRow],
+    evidence: Sequence[str],
+    number: int,
 ) -> Step:
     session_id = lost.union.session_id
-    placed = restored_rows.numbered(context, lost, rows)
+    placed = restored_ids.numbered(context, lost, rows)
     rebuilt = session_row(context, finding.id, session_id, rows)
     return Step(
         id=_named(step_id(RECIPE.name, finding, number), finding, session_id),
@@ -132,7 +139,7 @@ def _step(
         finding=finding.id,
         step_class=StepClass.CHOICE,
         title=f"Restore {_messages(len({row.message for row in rows}))} of session {session_id}",
-        why=f"{finding.summary} {' '.join(_evidence(lost, rows))}",
+        why=f"{finding.summary} {' '.join(evidence)}",
         operations=(*rebuilt.operations, *restored_rows.inserts(context, session_id, placed)),
         reindex=rebuilt.reindex,
         sessions=(session_id,),
@@ -140,7 +147,7 @@ def _step(
     )
 
 
-def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow]) -> Iterator[str]:
+def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> Iterator[str]:
     """What an operator must know before choosing, one sentence each."""
     messages = {row.message: row for row in rows}
     times = [at for number in messages if (at := lost.union.messages[number].at) is not None]
@@ -154,20 +161,35 @@ def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow]) -> Iterator[str]:
     ]
     if hidden:
         yield f"Of the rows {' and '.join(hidden)}: no longer live in the newest transcript."
+    undecided = [number for number in lost.states.undecided if number in messages]
+    if undecided:
+        yield (
+            f"{_messages(len(undecided))} come back live, although some of them were archived by a "
+            "compaction: no file tells which."
+        )
     told = Counter(row.fidelity for row in messages.values())
     for fidelity, what in _FIDELITIES.items():
         if told[fidelity]:
             yield f"{_messages(told[fidelity])} only {what}."
     unsure = sum(lost.union.messages[number].suspect for number in messages)
     if unsure:
-        yield f"{_messages(unsure)} look redacted, and nothing tells whether they are."
+        looks = "1 message looks" if unsure == 1 else f"{unsure:,} messages look"
+        yield f"{looks} redacted, and nothing tells whether it is so."
     untimed = sum(not row.timed for row in messages.values())
     if untimed:
         yield f"{_messages(untimed)} get a made-up time, that of the message before."
+    yield from _partnerless(calls)
     yield f"Files: {', '.join(map(str, listed(sorted({row.place.artifact for row in rows}))))}."
     for stranger in lost.union.strangers:
         yield f"{stranger.artifact} shares no message with the others: it may be of another store."
     yield from map(_gap, lost.union.gaps)
+
+
+def _partnerless(calls: Calls) -> Iterator[str]:
+    if calls.unanswered:
+        yield f"{_messages(len(calls.unanswered))} call tools of which no file holds a result."
+    if calls.unasked:
+        yield f"{_messages(len(calls.unasked))} are results of tools whose call no file holds."
 
 
 def _gap(gap: Gap) -> str:
