@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.formats.corpus import EXPORTS, READABLE, files, store_of
 
-from statemend.formats import html
+from statemend.formats import html, html_blocks
 from statemend.formats.artifact import Kind, Record
 from statemend.formats.html import Page
 from statemend.store import history
@@ -287,6 +287,24 @@ def test_a_page_without_sessions_is_a_page(tmp_path: Path) -> None:
 )
 def test_other_pages_are_not_taken_for_exports(head: bytes) -> None:
     assert html.recognise(head) is None
+
+
+LINES = st.sampled_from([b"a", b' <div class="message message-', b"</div></div>", b"</div></div> \r", b" "])
+
+
+@given(st.lists(st.lists(LINES, max_size=3).map(b"".join), max_size=12), st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_blocks_are_found_however_the_lines_are_gathered(lines: list[bytes], together: int) -> None:
+    expected: list[bytes] = []
+    gathered: list[bytes] = []
+    ended = [line + b"\n" for line in lines]
+    for line in ended:
+        gathered = [line] if html_blocks.opens(line) else [*gathered, line] if gathered else []
+        if gathered and html_blocks.is_whole(line):
+            expected.append(b"".join(gathered))
+            gathered = []
+    pieces = [b"".join(ended[start : start + together]) for start in range(0, len(ended), together)]
+    assert list(html_blocks.blocks(pieces)) == expected
 
 
 @given(st.binary(max_size=300))

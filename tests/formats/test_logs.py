@@ -264,6 +264,24 @@ def test_other_files_are_not_taken_for_logs(head: bytes) -> None:
     assert logs.recognise(head) is None
 
 
+PARTS = st.sampled_from([b"mark", b"other", b"ma", b"rk", b"x", b"xxxxxxx", b"\n", b"\n", b"\r\n"])
+
+
+@given(st.lists(PARTS, max_size=40).map(b"".join), st.integers(1, 20), st.integers(4, 12))
+@settings(max_examples=200, deadline=None)
+def test_marked_lines_are_the_lines_with_a_mark(
+    tmp_path_factory: Any, content: bytes, chunk: int, longest: int
+) -> None:
+    path = wrote(tmp_path_factory.mktemp("any") / "any.log", content)
+    marks = (b"mark", b"other")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_lines, "_CHUNK", chunk)
+        patch.setattr(log_lines, "LONGEST_LINE", longest)
+        lines = list(log_lines.LogLines(path))
+        found = list(log_lines.LogLines(path).marked(marks))
+    assert found == [(number, data) for number, data in lines if any(mark in data for mark in marks)]
+
+
 @given(st.binary(max_size=300))
 @settings(max_examples=150, deadline=None)
 def test_no_content_raises(tmp_path_factory: Any, content: bytes) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 from statemend.formats import files
 from statemend.formats.artifact import Artifact, Kind, Record, Section
 from statemend.formats.damage import Damage
-from statemend.formats.html_blocks import is_whole, record_of
+from statemend.formats.html_blocks import blocks, is_whole, opens, record_of
 from statemend.formats.html_template import UNTITLED, Page, unescape
 from statemend.formats.html_writer import (
     HIDDEN_ROLE,
@@ -49,7 +49,6 @@ _DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!doctype html>", re.IGNORECASE)
 _LAYOUT = re.compile(rb'<div class="layout layout-(?:single|multi)"')
 _NO_SESSIONS = b"<html><body><h1>No sessions to export.</h1></body></html>"
 _VIEW = re.compile(rb'\s*<div class="session-view(?: active)?" id="view-(.*)">\s*\Z', re.DOTALL)
-_MESSAGE = re.compile(rb'\s*<div class="message message-')
 _TITLE = re.compile(rb"<h1>(.*)</h1>", re.DOTALL)
 _STARTED = re.compile(rb"<strong>Started:</strong> ([^<]*)</div>")
 #: A title of more bytes than this is not looked for any further.
@@ -122,7 +121,7 @@ class _Outline:
 
     def _inside(self, line: files.Line) -> None:
         data = line.data
-        if _opens_message(data):
+        if opens(data):
             self._in_message, self._in_header = True, False
         if self._in_message:
             if is_whole(data):
@@ -169,25 +168,9 @@ class _Outline:
 def records(path: Path, section: Section) -> Iterator[Record]:
     """The messages of one section, streamed. A block that the file cuts off is left out."""
     windows = b"\r\n" in files.head(path)[:64]
-    for position, block in enumerate(_blocks(path, section)):
+    found = blocks(files.pieces_between(path, section.offset, section.length))
+    for position, block in enumerate(found):
         yield record_of(block.replace(b"\r\n", b"\n") if windows else block, position)
-
-
-def _blocks(path: Path, section: Section) -> Iterator[bytes]:
-    """The bytes of each whole message block, from its opening tag to the end of its last line."""
-    gathered: list[bytes] = []
-    for line in files.lines_between(path, section.offset, section.length):
-        if _opens_message(line):
-            gathered = [line]
-        elif gathered:
-            gathered.append(line)
-        if gathered and is_whole(line):
-            yield b"".join(gathered)
-            gathered = []
-
-
-def _opens_message(line: bytes) -> bool:
-    return b'<div class="message message-' in line and _MESSAGE.match(line) is not None
 
 
 def _closes_main(line: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from statemend.formats import html_template as template
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _TEXT = "([^<]*)"
 #: 0.18.2 wrote roles and tool names unescaped. The bound keeps the cost of a hostile block linear.
 _RAW = ".{0,1000}?"
-_ICON = r"<svg (?:(?!</svg>).)*</svg>"
+_ICON = r"<svg [^<]*(?:<(?!/svg>)[^<]*)*</svg>"
 _OPENING = re.compile(
     r'\s*<div class="message message-[^"]{0,1000} active"(?: style="animation-delay: [0-9.]+s")?>'
     + re.escape(f"{template.HEADER}{template.CHEVRON} ")
@@ -36,13 +37,58 @@ _CODE = re.compile(
     f"{re.escape(template.CONTENT + template.CODE_OPEN)}{_TEXT}{re.escape(template.CODE_CLOSE)}</div>"
 )
 _REASONING = re.compile(_TEXT.join(re.escape(part) for part in template.REASONING))
+_OPEN = template.MESSAGE_OPEN.encode()
+_OPENS = re.compile(rb"\s*" + re.escape(_OPEN))
 _END = template.MESSAGE_CLOSE.strip().encode()
 _CLOSING = re.compile(r"\s*</div>\s*</div>\s*\Z")
+
+
+def opens(line: bytes) -> bool:
+    """Whether a message block begins with this line."""
+    return _OPEN in line and _OPENS.match(line) is not None
 
 
 def is_whole(line: bytes) -> bool:
     """Whether a message block ends with this line. No other line of a block ends like this."""
     return line.endswith((_END, _END + b"\n")) or line.rstrip().endswith(_END)
+
+
+def blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of each whole message block, from its opening tag to the end of its last line.
+
+    ``pieces`` are whole lines, any number of them in each; no more is held than a block and a piece."""
+    held: list[bytes] = []
+    for piece in pieces:
+        if held and _END not in piece:
+            held.append(piece)
+            continue
+        data = b"".join((*held, piece))
+        position = 0
+        while (end := _end_of_block(data, position)) is not None:
+            start = _start_of_block(data, position, end)
+            if start is not None:
+                yield data[start:end]
+            position = end
+        start = _start_of_block(data, position, len(data))
+        held = [] if start is None else [data[start:]]
+
+
+def _end_of_block(data: bytes, position: int) -> int | None:
+    """The end of the next line with which a block ends."""
+    while (place := data.find(_END, position)) >= 0:
+        position = data.find(b"\n", place) + 1 or len(data)
+        if is_whole(data[place:position]):
+            return position
+    return None
+
+
+def _start_of_block(data: bytes, position: int, end: int) -> int | None:
+    """The start of the last line between the two places with which a block begins."""
+    while (place := data.rfind(_OPEN, position, end)) >= 0:
+        end = data.rfind(b"\n", position, place) + 1 or position
+        if _OPENS.match(data, end):
+            return end
+    return None
 
 
 def record_of(block: bytes, position: int) -> Record:

@@ -135,6 +135,8 @@ def escape(value: object) -> str:
 
 def unescape(text: str) -> str:
     """The inverse of :func:`escape`."""
+    if "&" not in text:
+        return text
     for character, entity in reversed(_ENTITIES):
         text = text.replace(entity, character)
     return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from statemend.formats import files
@@ -39,6 +39,26 @@ class LogLines:
                 number += 1
                 start = piece[:LONGEST_LINE]
         if start:
+            yield number, start
+
+    def marked(self, marks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Of these lines the ones that hold one of ``marks``; a log has millions of others.
+
+        Only the part of an overlong line that is kept is looked at. A mark has no line break in it."""
+        number, start = 1, b""
+        for block in self._blocks():
+            whole = block.rfind(b"\n") + 1
+            if not whole:
+                start += block[: LONGEST_LINE - len(start)]
+                continue
+            # A line of which the start is kept already gets no more than its limit; the others are cut below.
+            first = block.find(b"\n")
+            lines = start + block[: min(first, LONGEST_LINE - len(start))] + block[first:whole]
+            for skipped, line in _marked(lines, marks):
+                yield number + skipped, line
+            number += block.count(b"\n")
+            start = block[whole : whole + LONGEST_LINE]
+        if any(mark in start for mark in marks):
             yield number, start
 
     def find_fault(self) -> str | None:
@@ -88,6 +108,24 @@ class LogLines:
                 return
             if block:
                 yield block
+
+
+def _marked(lines: bytes, marks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """How many lines are before each marked one, and its bytes. ``lines`` ends with a line break."""
+    number = position = 0
+    places = {mark: lines.find(mark) for mark in marks}
+    while found := [place for place in places.values() if place >= 0]:
+        place = min(found)
+        start, end = lines.rfind(b"\n", position, place) + 1 or position, lines.find(b"\n", place)
+        number += lines.count(b"\n", position, start)
+        line = lines[start : min(end, start + LONGEST_LINE)]
+        if any(mark in line for mark in marks):
+            yield number, line
+        number, position = number + 1, end + 1
+        places = {
+            mark: lines.find(mark, position) if 0 <= place < position else place
+            for mark, place in places.items()
+        }
 
 
 def unpacked_head(head: bytes) -> bytes:

@@ -32,9 +32,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 def turns(path: Path) -> Iterator[Turn]:
     """The turns that one log file tells of, streamed, in order. Raises ``Undetermined``."""
-    for number, data in LogLines(path):
-        if TURN_MARK not in data:
-            continue
+    for number, data in LogLines(path).marked([TURN_MARK]):
         text = data.decode("utf-8", "backslashreplace")
         found, begun = TURN.search(text), _CLOCK.match(text)
         at = clock.epoch_if_utc(begun[0]) if begun else None

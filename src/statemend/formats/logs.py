@@ -22,7 +22,7 @@ from statemend.formats import clock, files
 from statemend.formats.artifact import Artifact, Kind
 from statemend.formats.damage import Damage
 from statemend.formats.log_lines import LogLines, unpacked_head
-from statemend.formats.log_patterns import match_failure, may_match
+from statemend.formats.log_patterns import MARKS, match_failure
 
 #: Its lines are no messages of a session.
 SHOWN: Final[frozenset[Kind]] = frozenset()
@@ -83,9 +83,7 @@ def failures(path: Path) -> Iterator[AppendFailure]:
 
     A damaged gzip gives what could be unpacked; ``read`` names the damage.
     """
-    for number, data in LogLines(path):
-        if not may_match(data):
-            continue
+    for number, data in LogLines(path).marked(MARKS):
         parts = _LINE.match(_decode(data).rstrip("\r\n"))
         if parts is None:
             continue

@@ -82,9 +82,8 @@ def read_logs(inventory: Inventory) -> Logged:
 
 
 def _marked(path: Path) -> Iterator[tuple[int, str]]:
-    for number, data in LogLines(path):
-        if any(mark in data for mark in _MARKS):
-            yield number, data.decode("utf-8", "backslashreplace")
+    for number, data in LogLines(path).marked(_MARKS):
+        yield number, data.decode("utf-8", "backslashreplace")
 
 
 def _take(lines: dict[str, Line], found: re.Match[str] | None, path: str, number: int, text: str) -> None:
