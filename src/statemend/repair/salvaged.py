@@ -20,7 +20,7 @@ from statemend.repair.cells import SqlValue
 from statemend.repair.salvaged_calls import Calls, paired
 from statemend.repair.salvaged_fields import Fields
 from statemend.repair.salvaged_rows import Filled, SalvagedRow
-from statemend.repair.salvaged_sources import Sources
+from statemend.repair.salvaged_sources import LIVE, Sources
 from statemend.repair.salvaged_states import States
 from statemend.repair.salvaged_values import row_values
 from statemend.store.connection import Store
@@ -49,6 +49,11 @@ class Salvaged:
         self._sources = Sources(store, inventory, union)
         self.states = States(self._sources)
         self._fields = Fields(self._sources, self.states, self._columns)
+
+    @property
+    def store(self) -> str:
+        """The path of the store itself, as places name it."""
+        return self._store.path
 
     @property
     def ways(self) -> tuple[Way, ...]:
@@ -111,12 +116,20 @@ class Salvaged:
         last = RowState.LIVE if is_live else self.states.of_lost(number)
         states = [*[self.states.replaced] * (len(ids) - 1), last]
         for row_id, state in zip(ids, states, strict=True):
-            yield self._row(number, by_id.get(row_id or 0, ()), row_id, state, preferred)
+            places = by_id.get(row_id or 0, [])
+            told = self._state_told(places) if state is not RowState.LIVE else None
+            yield self._row(number, places, row_id, told or state, preferred)
 
     def _shown_as_rows(self, number: int) -> Iterator[Place]:
         for source in self._sources:
             if source.artifact.kind in WHOLE and not self._sources.is_own(source):
                 yield from source.places.get(number, ())
+
+    def _state_told(self, places: Sequence[Place]) -> RowState | None:
+        """The state that the newest of these gives to a row that was not live any more, if it does."""
+        newest = max(places, key=lambda each: self._sources.at(each).age, default=None)
+        state = None if newest is None else self._sources.state_at(newest)
+        return None if state in LIVE else state
 
     def _newest_names(self, number: int) -> bool:
         """Whether the newest transcript names the live row of the message by its id."""

@@ -77,8 +77,8 @@ class States:
         newest = self._sources.newest
         if newest is None or not newest.summarises or number not in newest.places:
             return False
-        if newest.artifact.kind is Kind.STORE or self._sources.is_summary(number):
-            return False  # a store shows every row there was
+        if self._shows_every_row(newest) or self._sources.is_summary(number):
+            return False
         if self._has_original(number, newest):
             return False
         if any(
@@ -145,13 +145,29 @@ class States:
         return newest.artifact.kind in WHOLE
 
     def _has_original(self, number: int, newest: Shown) -> bool:
-        """Whether it is the copy that a compaction made under its own time, of a message that is known."""
+        """Whether it is the copy, under the time of the compaction or in another form, of a message that is
+        known."""
         at = self._messages[number].at
+        originals = [
+            each
+            for each in self._by_words[self._words(number)]
+            if each < number and each not in self.live_set
+        ]
+        if any(self._messages[each].at == at for each in originals):
+            return True
         stamps = {each: self._messages[each].at for each in newest.places if self._sources.is_summary(each)}
-        return any(
+        return bool(originals) and any(
             at is not None and then is not None and abs(at - then) <= _STEP * (abs(each - number) + 1)
             for each, then in stamps.items()
-        ) and any(each < number and each not in self.live_set for each in self._by_words[self._words(number)])
+        )
+
+    def _shows_every_row(self, source: Shown) -> bool:
+        """Whether a source leaves no row out: a store, or one with rows that a display hides."""
+        return source.artifact.kind is Kind.STORE or any(
+            self._sources.state_at(place) is RowState.REWOUND
+            for places in source.places.values()
+            for place in places
+        )
 
     @cached_property
     def live_set(self) -> frozenset[int]:

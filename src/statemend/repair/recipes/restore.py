@@ -180,9 +180,18 @@ def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> Iter
         yield f"{_messages(untimed)} get a made-up time, that of the message before."
     yield from _partnerless(calls)
     yield f"Files: {', '.join(map(str, listed(sorted({row.place.artifact for row in rows}))))}."
-    for stranger in lost.union.strangers:
-        yield f"{stranger.artifact} shares no message with the others: it may be of another store."
+    yield from _strangers(lost)
     yield from map(_gap, lost.union.gaps)
+
+
+def _strangers(lost: Salvaged) -> Iterator[str]:
+    """Whose messages no other source has: it may be of another session that has the same id."""
+    strangers = [each.artifact for each in lost.union.strangers]
+    if lost.store in strangers:
+        yield "The files share no message with what the store still has: they may be of another store."
+    for artifact in strangers:
+        if artifact != lost.store and len(strangers) > 1 + (lost.store in strangers):
+            yield f"{artifact} shares no message with the others: it may be of another store."
 
 
 def _partnerless(calls: Calls) -> Iterator[str]:
