@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 from statemend.formats import files
@@ -54,9 +54,7 @@ class LogLines:
             # A line of which the start is kept already gets no more than its limit; the others are cut below.
             first = block.find(b"\n")
             lines = start + block[: min(first, LONGEST_LINE - len(start))] + block[first:whole]
-            for skipped, line in _marked(lines, marks):
-                yield number + skipped, line
-            number += block.count(b"\n")
+            number = yield from _marked(lines, marks, number)
             start = block[whole : whole + LONGEST_LINE]
         if any(mark in start for mark in marks):
             yield number, start
@@ -110,9 +108,10 @@ class LogLines:
                 yield block
 
 
-def _marked(lines: bytes, marks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-    """How many lines are before each marked one, and its bytes. ``lines`` ends with a line break."""
-    number = position = 0
+def _marked(lines: bytes, marks: Sequence[bytes], number: int) -> Generator[tuple[int, bytes], None, int]:
+    """The marked ones of whole ``lines``, of which the first has this number. Returns the number of the line
+    that follows."""
+    position = 0
     places = {mark: lines.find(mark) for mark in marks}
     while found := [place for place in places.values() if place >= 0]:
         place = min(found)
@@ -126,6 +125,7 @@ def _marked(lines: bytes, marks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]
             mark: lines.find(mark, position) if 0 <= place < position else place
             for mark, place in places.items()
         }
+    return number + lines.count(b"\n", position)
 
 
 def unpacked_head(head: bytes) -> bytes:
