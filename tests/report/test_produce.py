@@ -10,6 +10,7 @@ import pytest
 from statemend.audit.engine import audit
 from statemend.demo.build import build
 from statemend.report import html, json, markdown, table
+from statemend.report.build import Seen
 from statemend.report.build import build as build_report
 from statemend.report.model import Report
 from statemend.report.produce import produce
@@ -111,7 +112,7 @@ def test_a_store_that_cannot_be_read_makes_a_report(tmp_path: Path) -> None:
 
 
 def test_rows_that_could_not_be_counted_are_not_called_none(home: Path) -> None:
-    report = build_report(audit(home, now=NOW), None)
+    report = build_report([Seen(audit(home, now=NOW))])
     assert report.stores[0].live is None
     assert report.sessions
     assert {entry.live for entry in report.sessions} == {None}

@@ -84,8 +84,9 @@ class Beginning:
         return first is not None and turn.at + BEHIND < min(first, self.at)
 
     def lacks(self, session_id: str) -> bool:
-        """Whether the store has neither the row of a session nor a message of it."""
-        return self._context.store.value(PRESENT, {"session": session_id}) is None
+        """Whether the store has neither the row of a session nor a message of it, nor another of its home."""
+        known = self._context.store.value(PRESENT, {"session": session_id}) is not None
+        return not known and not self._context.elsewhere(session_id)
 
     def is_strange(self, row_id: int, session_id: str) -> bool:
         """Whether a row of this id and session was never in this store."""

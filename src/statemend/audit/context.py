@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from statemend.audit.company import Company, Member
+from statemend.audit.known import is_known
 from statemend.audit.structure import Structure, examine
 from statemend.errors import StatemendError, StoreUnreadable
 from statemend.evidence.coverage import SessionCoverage, assess
@@ -26,7 +28,8 @@ class Context:
 
     ``store_label`` is the store's path as a report shows it; ``now`` is epoch seconds; ``deep`` asks for the
     thorough form of a check. ``refusal`` says why the store could not be opened, or is ``None``; ``foreign``
-    is whether that is because it is a sound database of another program.
+    is whether that is because it is a sound database of another program. ``company`` are the other stores of
+    the home, ``None`` where one store alone was named.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Context:
         store: Store | None,
         inventory: Inventory,
         now: float,
+        company: Company | None = None,
         deep: bool = False,
         refusal: str | None = None,
         foreign: bool = False,
@@ -46,6 +50,7 @@ class Context:
         self.bundle = bundle
         self.looked_beside = False
         self._inventory = inventory
+        self.company = company
         self.now = now
         self.deep = deep
         self.refusal = refusal
@@ -84,6 +89,14 @@ class Context:
         return all(self._store.table_exists(table) for table in tables) and not (
             self.structure.untrusted.keys() & set(tables)
         )
+
+    def elsewhere(self, session_id: str) -> tuple[Member, ...]:
+        """The other stores of the home that have anything of a session."""
+        return self.company.holding(session_id) if self.company else ()
+
+    def has(self, session_id: str) -> bool:
+        """Whether the store, or another of its home, has anything of a session."""
+        return is_known(self.store, session_id) or bool(self.elsewhere(session_id))
 
     @property
     def structure(self) -> Structure:

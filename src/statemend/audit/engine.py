@@ -14,18 +14,21 @@ from pathlib import Path
 import msgspec
 
 from statemend.audit import registry
+from statemend.audit.company import Company, Member
 from statemend.audit.context import Context, Progress
 from statemend.audit.finding import Finding, Severity
+from statemend.audit.known import is_known
+from statemend.audit.opening import Opened, facts_of, open_store, unchanged
 from statemend.audit.outcome import Audit, FailOn, RuleResult, Status, StoreFacts, exit_code
 from statemend.audit.reads import tables_read
 from statemend.audit.rule import Level, Rule
-from statemend.errors import StatemendError, StoreUnreadable
-from statemend.evidence.inventory import Home, find_home, take
-from statemend.store.bundle import Bundle, inspect
-from statemend.store.connection import Access, Store, StoreFault, open_for_audit
+from statemend.errors import StatemendError
+from statemend.evidence.belonging import share
+from statemend.evidence.inventory import Home, Inventory, Skipped, find_home, nothing, take
+from statemend.evidence.profiles import find_homes
 from statemend.store.schema import CATALOGUE
 
-__all__ = ["Audit", "FailOn", "RuleResult", "Status", "StoreFacts", "audit", "exit_code"]
+__all__ = ["Audit", "FailOn", "RuleResult", "Status", "StoreFacts", "audit", "exit_code", "survey"]
 
 _SEVERITIES = list(Severity)
 
@@ -33,8 +36,21 @@ _SEVERITIES = list(Severity)
 Observer = Callable[[Context, Sequence[Finding]], None]
 
 
+class _Request(msgspec.Struct, frozen=True):
+    """What was asked for, the same for each store of a home."""
+
+    exports: Sequence[Path]
+    rules: Sequence[Rule]
+    ignored: Mapping[str, str]
+    live: bool
+    deep: bool
+    now: float
+    progress: Progress | None
+    observe: Observer | None
+
+
 def audit(
-    path: Path,
+    path: Path | Home,
     *,
     exports: Sequence[Path] = (),
     rules: Sequence[str] | None = None,
@@ -45,7 +61,8 @@ def audit(
     progress: Progress | None = None,
     observe: Observer | None = None,
 ) -> Audit:
-    """Audit the home or store at ``path``, together with the folders and files ``exports``.
+    """Audit one store: that of the home at ``path``, or the store at ``path``, together with the folders and
+    files ``exports``. Where the home has profiles, their stores are asked and not audited.
 
     ``rules`` names the rules to run (ids, slugs or families); ``None`` runs all. ``ignore`` names those of
     them to leave out; a mapping says for each name who asked for it, for the report to tell. ``live`` allows
@@ -58,43 +75,161 @@ def audit(
     without ``live``, ``Undetermined`` when nothing at all can be said. A store that cannot be read is not an
     error: the rules that need it could not run.
     """
-    started = time.perf_counter()
-    chosen, ignored = registry.without(registry.select(rules), ignore)
-    home = find_home(path)
-    bundle = inspect(Path(home.store))
+    request = _request(exports, rules, ignore, live, deep, now, progress, observe)
+    home = path if isinstance(path, Home) else find_home(path)
     with ExitStack() as stack:
-        store, refusal, foreign = _open(bundle, stack, live=live)
-        inventory = take(home, exports, progress, store=store, deep=deep)
+        opened = open_store(home, stack, live=live)
+        if opened.bundle is None:
+            opened.require()
+        company = None if isinstance(path, Home) else _witnesses(path, home, stack)
+        return _audit(opened, company, request)
+
+
+def survey(
+    path: Path,
+    *,
+    exports: Sequence[Path] = (),
+    rules: Sequence[str] | None = None,
+    ignore: Sequence[str] | Mapping[str, str] = (),
+    live: bool = False,
+    deep: bool = False,
+    now: float | None = None,
+    progress: Progress | None = None,
+    observe: Observer | None = None,
+) -> tuple[Audit, ...]:
+    """Audit every store of the home at ``path``, its own first, then those of its profiles by name; of a
+    profile's folder or a store file that one alone.
+
+    Everything is as for ``audit``; ``observe`` is called for each store. A profile's store that cannot be
+    opened is no error: no rule could run on it, and the others are audited.
+    """
+    request = _request(exports, rules, ignore, live, deep, now, progress, observe)
+    found = find_homes(path)
+    with ExitStack() as stack:
+        stores = [open_store(home, stack, live=live) for home in found.homes]
+        if len(stores) == 1 and stores[0].bundle is None:
+            stores[0].require()
+        members = [Member(opened.home, opened.require) for opened in stores]
+        audits = []
+        for number, opened in enumerate(stores):
+            company = Company(members[:number], members[number + 1 :]) if found.whole else None
+            passed_over = found.skipped if number == 0 else ()
+            audits.append(_audit(opened, company, request, first=number == 0, passed_over=passed_over))
+        return tuple(_finished(done, opened) for done, opened in zip(audits, stores, strict=True))
+
+
+def _request(
+    exports: Sequence[Path],
+    rules: Sequence[str] | None,
+    ignore: Sequence[str] | Mapping[str, str],
+    live: bool,
+    deep: bool,
+    now: float | None,
+    progress: Progress | None,
+    observe: Observer | None,
+) -> _Request:
+    chosen, ignored = registry.without(registry.select(rules), ignore)
+    at = time.time() if now is None else now
+    return _Request(exports, chosen, ignored, live, deep, at, progress, observe)
+
+
+def _witnesses(path: Path, home: Home, stack: ExitStack) -> Company | None:
+    """The other stores of a home, each opened only if it is asked. One in use is asked by a copy."""
+    found = find_homes(path)
+    if not found.whole:
+        return None
+
+    def member(other: Home) -> Member:
+        known: list[Opened] = []
+
+        def opened() -> Opened:
+            if not known:
+                known.append(open_store(other, stack, live=True))
+            return known[0]
+
+        return Member(other, lambda: opened().require())
+
+    return Company(after=[member(other) for other in found.homes if other != home])
+
+
+def _audit(
+    opened: Opened,
+    company: Company | None,
+    request: _Request,
+    *,
+    first: bool = True,
+    passed_over: tuple[Skipped, ...] = (),
+) -> Audit:
+    """Audit one store that is open, or could not be opened."""
+    started = time.perf_counter()
+    home, bundle, store = opened.home, opened.bundle, opened.store
+    context = None
+    findings: tuple[Finding, ...] = ()
+    if bundle is None:
+        inventory = nothing(home)
+        results = _blind(request.rules, str(opened.refusal))
+    else:
+        inventory = take(home, request.exports, request.progress, store=store, deep=request.deep)
+        if company:
+            inventory = _own_part(inventory, opened, company, first=first)
         context = Context(
             home=home,
             bundle=bundle,
             store=store,
             inventory=inventory,
-            now=time.time() if now is None else now,
-            deep=deep,
-            refusal=refusal,
-            foreign=foreign,
-            progress=progress,
+            company=company,
+            now=request.now,
+            deep=request.deep,
+            refusal=None if opened.refusal is None else str(opened.refusal),
+            foreign=opened.foreign,
+            progress=request.progress,
         )
-        findings, results = run(chosen, context)
-        results += _ignored(ignored)
-        if observe is not None:
-            observe(context, findings)
-        facts = _facts(home, bundle, store, refusal)
+        findings, results = run(request.rules, context)
+    if context is not None and request.observe is not None:
+        request.observe(context, findings)
+    inventory = msgspec.structs.replace(inventory, skipped=(*passed_over, *inventory.skipped))
+    looked_beside = context is not None and context.looked_beside
     return Audit(
         home=home.root,
-        store=facts,
+        store=facts_of(opened),
         inventory=inventory,
-        unread=tuple(skipped for skipped in inventory.skipped if skipped.unread and context.looked_beside),
-        rules=results,
+        unread=tuple(
+            skipped
+            for skipped in inventory.skipped
+            if skipped.unread and (looked_beside or skipped in passed_over)
+        ),
+        rules=(*results, *_ignored(request.ignored)),
         findings=findings,
-        coverage=context.computed_coverage,
-        graph=context.computed_graph,
-        at=context.now,
+        coverage=context.computed_coverage if context else (),
+        graph=context.computed_graph if context else None,
+        at=request.now,
         seconds=time.perf_counter() - started,
-        deep=deep,
-        live=live,
+        deep=request.deep,
+        live=request.live,
     )
+
+
+def _finished(done: Audit, opened: Opened) -> Audit:
+    """The audit with whether its store is still the same, now that no other audit asks it any more."""
+    store = msgspec.structs.replace(done.store, unchanged=unchanged(opened))
+    return msgspec.structs.replace(done, store=store)
+
+
+def _own_part(inventory: Inventory, opened: Opened, company: Company, *, first: bool) -> Inventory:
+    """What lies beside this store, less what tells of sessions that another store of the home has."""
+
+    def here(session_id: str) -> bool:
+        return opened.store is not None and is_known(opened.store, session_id)
+
+    def elsewhere(session_id: str) -> bool:
+        return bool(company.holding(session_id))
+
+    return share(inventory, here=here, elsewhere=elsewhere, first=first)
+
+
+def _blind(rules: Iterable[Rule], reason: str) -> tuple[RuleResult, ...]:
+    """The results of rules on a store of which not even the bytes could be looked at."""
+    return tuple(RuleResult(rule.id, rule.slug, Status.COULD_NOT_RUN, reason, 0, 0.0) for rule in rules)
 
 
 def run(rules: Iterable[Rule], context: Context) -> tuple[tuple[Finding, ...], tuple[RuleResult, ...]]:
@@ -151,6 +286,10 @@ def _where(error: Exception) -> str:
 
 def _obstacle(rule: Rule, context: Context) -> tuple[Status, str] | None:
     """Why ``rule`` cannot be run here, or ``None``."""
+    if rule.needs_company and context.company is None:
+        return Status.NOT_APPLICABLE, "one store was named, not its home with all of them"
+    if rule.needs_owner and context.home.profile is None:
+        return Status.NOT_APPLICABLE, "nothing says which profile the store is of"
     if not rule.needs_store:
         return None
     schema = context.store.schema
@@ -167,50 +306,3 @@ def _obstacle(rule: Rule, context: Context) -> tuple[Status, str] | None:
     if broken:
         return Status.COULD_NOT_RUN, "; ".join(f"it reads {table}, and {damaged[table]}" for table in broken)
     return None
-
-
-def _open(bundle: Bundle, stack: ExitStack, *, live: bool) -> tuple[Store | None, str | None, bool]:
-    """The opened store; or why it could not be opened, and whether it is another program's database."""
-    try:
-        return stack.enter_context(open_for_audit(Path(bundle.path), live=live)), None, False
-    except StoreFault as error:
-        return None, str(error), False
-    except StoreUnreadable as error:
-        # What SQLite refused comes from its own error; what the schema reader refused comes from ours.
-        return None, str(error), isinstance(error.__cause__, StoreUnreadable)
-
-
-def _facts(home: Home, bundle: Bundle, store: Store | None, refusal: str | None) -> StoreFacts:
-    header = bundle.header
-    facts = StoreFacts(
-        path=home.store,
-        size=bundle.main.size,
-        wal_size=bundle.wal.size if bundle.wal else 0,
-        siblings=bundle.siblings,
-        journal=header.journal if header else None,
-        page_size=header.page_size if header else None,
-        refusal=refusal,
-    )
-    if store is None:
-        return facts
-    return msgspec.structs.replace(
-        facts,
-        access=store.access.value,
-        schema_version=store.schema.version,
-        era=store.schema.era.name,
-        sqlite_version=store.sqlite_version,
-        sessions=_count(store, "sessions"),
-        messages=_count(store, "messages"),
-        holders=store.holders,
-        unchanged=None if store.access is Access.BACKUP else store.unchanged(),
-    )
-
-
-def _count(store: Store, table: str) -> int | None:
-    """The rows of a table, ``None`` when it is not there or cannot be read."""
-    if not store.table_exists(table):
-        return None
-    try:
-        return int(store.value(f"SELECT COUNT(*) FROM {table}"))
-    except StoreUnreadable:
-        return None

@@ -1,8 +1,8 @@
-"""Whether the store has anything of a session."""
+"""Whether a store has anything of a session."""
 
 from __future__ import annotations
 
-from statemend.audit.context import Context
+from statemend.store.connection import Store
 
 KNOWN = """
 SELECT 1 FROM sessions WHERE id = ?
@@ -12,6 +12,6 @@ LIMIT 1
 """
 
 
-def is_known(context: Context, session_id: str) -> bool:
+def is_known(store: Store, session_id: str) -> bool:
     """Whether the store has the session's row, or a message of it."""
-    return context.store.one(KNOWN, (session_id, session_id)) is not None
+    return store.one(KNOWN, (session_id, session_id)) is not None

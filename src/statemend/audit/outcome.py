@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -42,7 +43,8 @@ class StoreFacts(msgspec.Struct, frozen=True):
     open store tells is ``None`` when it could not be opened; then ``refusal`` says why. ``unchanged`` is
     whether the original was the same before and after (a live store need not be: its copy is of one
     moment). ``era`` is the release whose columns it has (``V18`` and so on) and ``schema_version`` the
-    number it claims, which need not agree.
+    number it claims, which need not agree. ``profile`` is the profile whose store it is, ``None`` where
+    nothing says so.
     """
 
     path: str
@@ -60,6 +62,7 @@ class StoreFacts(msgspec.Struct, frozen=True):
     holders: tuple[Holder, ...] = ()
     unchanged: bool | None = None
     refusal: str | None = None
+    profile: str | None = None
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -118,6 +121,11 @@ FAILING = {
     FailOn.RISK: frozenset({Verdict.FAULT, Verdict.RISK}),
     FailOn.NEVER: frozenset[Verdict](),
 }
+
+
+def worst(audits: Iterable[Audit], fail_on: FailOn = FailOn.FAULT) -> int:
+    """The worst exit code of several audits."""
+    return max((exit_code(audit, fail_on) for audit in audits), default=0)
 
 
 def exit_code(audit: Audit, fail_on: FailOn = FailOn.FAULT) -> int:

@@ -55,6 +55,7 @@ class Family(StrEnum):
     COUNTERS = "counters"
     SEARCH = "search"
     LIFECYCLE = "lifecycle"
+    PROFILES = "profiles"
 
 
 class Level(IntEnum):
@@ -81,7 +82,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     from it which tables must be there. ``columns`` are those (``table.column``) that every release has and
     without which it would judge by what a view puts in their place. ``needs_store`` is false for a rule that
     also says something when the store cannot be opened, from its bytes or from the files beside it; it asks
-    ``context.readable`` first.
+    ``context.readable`` first. ``needs_company`` is true for one that compares the stores of a home,
+    ``needs_owner`` for one that asks which profile the store is of.
     """
 
     id: str
@@ -96,6 +98,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...] = ()
     recipe: str | None = None
     needs_store: bool = True
+    needs_company: bool = False
+    needs_owner: bool = False
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
@@ -135,15 +139,20 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         verdict: Verdict | None = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """A finding of this rule. Its id depends on rule, session, artifact and ``key``, which tells two
-        findings about one subject apart and must not contain what grows (counts, times). Evidence whose value
-        is ``None`` is left out. Where a recipe mends a fault, the command to run next is ``statemend plan``.
+        """A finding of this rule. Its id depends on rule, session, artifact, profile and ``key``, which tells
+        two findings about one subject apart and must not contain what grows (counts, times). Evidence whose
+        value is ``None`` is left out. Where a recipe mends a fault, the command to run next is
+        ``statemend plan``.
         """
         if self.recipe is not None and (verdict or self.verdict) is Verdict.FAULT:
             command = context.command("plan", context.home.root, output="plan.json")
         return Finding(
             id=finding_id(
-                self.id, session, None if artifact is None else context.lasting_name(artifact), key
+                self.id,
+                session,
+                None if artifact is None else context.lasting_name(artifact),
+                key,
+                *filter(None, [context.home.place]),
             ),
             rule=self.id,
             verdict=verdict or self.verdict,

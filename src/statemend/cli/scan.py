@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 HELP = """Audit a Hermes home, or a single store, and report what was found.
 
-HOME is a folder with a state.db in it, or the file itself. Exports, transcripts and logs of the home are
-read too; name other folders with exports with --exports. Nothing is written beside the store.
+HOME is a folder with a state.db in it, or the file itself. The stores of its profiles are audited with it
+and compared; name HOME/profiles/NAME to audit one of them alone. Exports, transcripts and logs of the home
+are read too; name other folders with exports with --exports. Nothing is written beside the stores.
 
 \b
 For machines: json (the whole report), jsonl (a line for each thing in it), sarif (code scanning), junit (the
@@ -36,6 +37,7 @@ goes before it. The report names each rule that was left out, and who left it ou
 Examples:
   statemend scan ~/.hermes
   statemend scan ~/.hermes --exports ~/exports -o report.html
+  statemend scan ~/.hermes/profiles/work
   statemend scan ~/.hermes --format json | jq '.findings[].id'
   statemend scan state.db --rules EXP --rules messages-without-session --fail-on risk
   statemend scan ~/.hermes --ignore LIF,manifest-disagrees
@@ -178,11 +180,10 @@ def scan(
     """Audit, write the report, and return the exit code."""
     from statemend.cli import output as out
     from statemend.cli.terminal import progress
-    from statemend.evidence.inventory import find_home
+    from statemend.evidence.profiles import find_homes
 
     if output is not None or write_baseline is not None:
-        place = find_home(home)
-        beside = Path(place.root), Path(place.store)
+        beside = [Path(each) for place in find_homes(home).homes for each in (place.root, place.store)]
         if output is not None:
             out.check_target(output, *beside, force=force)
         if write_baseline is not None:

@@ -19,7 +19,7 @@ from statemend.formats import archives, files, stores
 from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.store.connection import Store
 
-__all__ = ["Home", "Inventory", "Settings", "Skipped", "find_home", "take"]
+__all__ = ["Home", "Inventory", "Settings", "Skipped", "find_home", "nothing", "take"]
 
 Progress = Callable[[str], None]
 
@@ -34,11 +34,31 @@ _LARGEST_WHOLE = 256 * 1024 * 1024
 _WHOLE = frozenset({Kind.MARKDOWN, Kind.QMD, Kind.PROMPTS_MARKDOWN})
 
 
+#: The folder of a home in which each profile has a home of its own.
+PROFILES = "profiles"
+#: What Hermes calls the profile whose home is around those of the others.
+DEFAULT = "default"
+
+
 class Home(msgspec.Struct, frozen=True):
     """A Hermes home. ``root`` is its folder, ``store`` the path of its store; both as given."""
 
     root: str
     store: str
+
+    @property
+    def place(self) -> str:
+        """Where in the home around it this one lies: ``profiles/NAME``; empty for one of no profile."""
+        real = Path(os.path.realpath(self.root))
+        return f"{PROFILES}/{real.name}" if real.parent.name == PROFILES else ""
+
+    @property
+    def profile(self) -> str | None:
+        """The profile whose home this is; ``None`` where nothing says that it is one's, and not a folder that
+        a store was copied to."""
+        if self.place:
+            return self.place.removeprefix(f"{PROFILES}/")
+        return DEFAULT if os.path.isdir(os.path.join(self.root, PROFILES)) else None
 
 
 class Inventory(msgspec.Struct, frozen=True):
@@ -93,6 +113,13 @@ def find_home(path: Path) -> Home:
         raise UsageError(f"{path}: no {STORE_NAME} in this folder; name a Hermes home or a store file")
     status_of(store, "a Hermes home or a store file")
     return Home(str(path), str(store))
+
+
+def nothing(home: Home) -> Inventory:
+    """The inventory of a home that was not looked at."""
+    return Inventory(
+        home, (), (), (), (), Settings(auto_prune=None, retention_days=None, source="not looked at")
+    )
 
 
 def take(

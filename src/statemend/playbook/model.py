@@ -115,7 +115,8 @@ class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Scan(_Step, frozen=True, kw_only=True, tag="scan"):
-    """Audits the home. Passes unless a finding has a verdict of `fail_on` or worse.
+    """Audits the home. Passes unless a finding has a verdict of `fail_on` or worse. Of a home with profiles
+    that is its own store, as in every other step; a profile is worked on by naming its folder as the home.
 
     `exports` are folders with exports beside the home; those that this run wrote are looked at too.
     `baseline` names a report to compare with: an earlier scan of this run, a file, or `last`, the report of

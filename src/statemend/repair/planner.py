@@ -21,6 +21,7 @@ from statemend.audit.engine import audit
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
+from statemend.evidence.inventory import Home
 from statemend.repair.conflicts import Claims, in_order
 from statemend.repair.plan import Choice, Left, Plan, Planned, Step, StoreIdentity
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, select
@@ -39,7 +40,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def make_plan(
-    path: Path,
+    path: Path | Home,
     *,
     exports: Sequence[Path] = (),
     recipes: Sequence[str] | None = None,
@@ -66,7 +67,7 @@ def make_plan(
 
 
 def draft(
-    path: Path,
+    path: Path | Home,
     *,
     exports: Sequence[Path] = (),
     recipes: Sequence[str] | None = None,
@@ -77,7 +78,8 @@ def draft(
     restore: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Draft:
-    """Audit the home or store at ``path`` with the folders and files ``exports``, and plan its repair.
+    """Audit the home or store at ``path`` with the folders and files ``exports``, and plan its repair. Of a
+    home with profiles it is the repair of its own store; a profile is planned for by its folder.
 
     ``recipes`` names those that may be used, ``rules`` the rules to run; ``None`` means all. ``ignore`` names
     rules to leave out; a mapping says for each who asked for it. ``now`` is epoch seconds, by default the
@@ -89,10 +91,10 @@ def draft(
     is left to restore, ``StoreHeld`` for a store in use, ``StoreUnreadable`` for one that cannot be read.
     """
     chosen = select(recipes)
-    for named in (path, *exports):
+    for named in (path.store if isinstance(path, Home) else path, *exports):
         if not _is_text(str(named)):
             raise UsageError(f"{named}: not a valid name in UTF-8, so no plan can hold it; give it another")
-    home = Path(os.path.abspath(path))
+    home = path if isinstance(path, Home) else Path(os.path.abspath(path))
     beside = [Path(os.path.abspath(each)) for each in exports]
     made: list[Plan] = []
 

@@ -168,13 +168,8 @@ def _safe_steps(
     """The titles of the safe steps that a plan made now would hold for findings already served."""
     from statemend.repair.planner import make_plan  # the planner imports every recipe
 
-    beside = _beside(plan)
-    if store is not None:
-        root = Path(plan.home)
-        beside = [*beside, *(root / name for name in ("session-exports", "sessions", "logs"))]
-        beside = [path for path in beside if path.exists()]
-    path = store or Path(plan.store.path)
-    again = make_plan(path, exports=beside, now=now, deep=plan.deep, progress=progress)
+    home = Home(plan.home, str(store or plan.store.path))
+    again = make_plan(home, exports=_beside(plan), now=now, deep=plan.deep, progress=progress)
     return [
         f"serve {step.finding}: {step.title}"
         for step in again.steps

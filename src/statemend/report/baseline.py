@@ -20,7 +20,7 @@ from statemend.report import text
 from statemend.report.load import LARGEST_REPORT, decode, read_bounded, schema_of
 from statemend.report.model import SCHEMA as REPORT
 from statemend.report.model import Baseline, Report
-from statemend.report.paths import within
+from statemend.report.paths import relative, within
 from statemend.report.sight import DEEPER, Sight, deep, undetermined
 from statemend.report.verdict import sentence
 
@@ -31,13 +31,15 @@ _WHAT = "a baseline; make one with `statemend scan HOME --write-baseline FILE`"
 
 class BaselineFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ids of known findings, sorted, and how far the audit that found them had looked. ``made_at`` is
-    ISO 8601 in UTC; ``home`` and the folders ``exports`` are as they were given."""
+    ISO 8601 in UTC; ``home`` and the folders ``exports`` are as they were given. ``stores`` are the paths
+    within the home where more than one store was audited."""
 
     schema: Literal["statemend/baseline/v1"] = SCHEMA
     tool: str
     made_at: str
     home: str
     exports: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
     deep: bool = False
     findings: tuple[str, ...]
 
@@ -64,6 +66,7 @@ def baseline_of(report: Report) -> BaselineFile:
         made_at=report.generated_at,
         home=report.home,
         exports=report.exports,
+        stores=_stores(report) if len(report.stores) > 1 else (),
         deep=deep(report),
         findings=tuple(sorted(known)),
     )
@@ -92,7 +95,11 @@ def apply_baseline(report: Report, known: BaselineFile | Iterable[str]) -> Repor
         )
         for rule in report.rules
     )
-    rows = {(finding.subject.session, id_) for finding in left for id_ in finding.subject.message_ids}
+    rows = {
+        (finding.subject.store, finding.subject.session, id_)
+        for finding in left
+        for id_ in finding.subject.message_ids
+    }
     contents = report.contents
     return msgspec.structs.replace(
         report,
@@ -103,7 +110,7 @@ def apply_baseline(report: Report, known: BaselineFile | Iterable[str]) -> Repor
         findings=left,
         contents=None
         if contents is None
-        else tuple(said for said in contents if (said.session, said.message_id) in rows),
+        else tuple(said for said in contents if (said.store, said.session, said.message_id) in rows),
     )
 
 
@@ -115,11 +122,19 @@ def _unknown(report: Report, known: BaselineFile | Iterable[str], missing: Itera
     shallower = False
     if isinstance(known, BaselineFile):
         less_far |= not all(any(within(each, seen) for seen in report.exports) for each in known.exports)
+        less_far |= not set(known.stores) <= set(_stores(report))
         shallower = known.deep and not deep(report)
     for id_ in missing:
         rule = id_.partition("-")[0]
         if less_far or sight.blind_to_rule(rule) or (shallower and rule in DEEPER):
             yield id_
+
+
+def _stores(report: Report) -> tuple[str, ...]:
+    return tuple(
+        relative(store.path, report.home) if within(store.path, report.home) else store.path
+        for store in report.stores
+    )
 
 
 def said(baseline: Baseline | None, *, hidden: bool = True) -> tuple[str, ...]:

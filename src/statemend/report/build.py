@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import apsw
+import msgspec
 
 import statemend
 from statemend.audit import registry
-from statemend.audit.finding import Finding, Severity
-from statemend.audit.outcome import Audit, FailOn, StoreFacts, exit_code
+from statemend.audit.finding import Severity
+from statemend.audit.outcome import Audit, FailOn, StoreFacts, worst
 from statemend.evidence.coverage import ArtifactCoverage, SessionCoverage
 from statemend.evidence.inventory import Inventory
 from statemend.formats.artifact import Artifact
-from statemend.report import text, timeline
+from statemend.report import join, text, timeline
 from statemend.report.checklist import Evidence, checklist
 from statemend.report.excerpt import Excerpt
 from statemend.report.model import (
     ArtifactEntry,
+    Event,
+    Family,
     Holding,
     MessageText,
     Report,
@@ -41,20 +45,27 @@ ERAS = {
 }
 
 
+class Seen(NamedTuple):
+    """An audit, and what was read of its store for the report: ``None`` when it cannot be read."""
+
+    audit: Audit
+    excerpt: Excerpt | None = None
+
+
 def build(
-    audit: Audit,
-    excerpt: Excerpt | None = None,
+    seen: Sequence[Seen],
     *,
+    home: str | None = None,
     exports: Iterable[str] = (),
     fail_on: FailOn = FailOn.FAULT,
     contents: Iterable[MessageText] | None = None,
 ) -> Report:
-    """The report of ``audit``. ``excerpt`` is what was read of its store, ``None`` when it cannot be read;
-    ``exports`` are the folders it looked at beside the home; ``contents`` the texts to show, ``None`` when
-    they were not asked for."""
-    stores = (_store(audit.store, excerpt, deep=audit.deep),)
-    inventory = audit.inventory
-    artifacts = _artifacts((*inventory.artifacts, *inventory.logs, *inventory.manifests, *inventory.stores))
+    """The report of one audit, or of those of all stores of a home. ``home`` is what was audited as it was
+    named, by default that of the first; ``exports`` are the folders looked at beside it; ``contents`` the
+    texts to show, ``None`` when they were not asked for."""
+    audits = [each.audit for each in seen]
+    stores = tuple(_store(each.audit.store, each.excerpt, deep=each.audit.deep) for each in seen)
+    artifacts = _artifacts(join.artifacts(audits))
     titles = {rule.id: rule.title for rule in registry.all_rules()}
     rules = tuple(
         RuleEntry(
@@ -65,11 +76,11 @@ def build(
             findings=result.findings,
             reason=result.reason,
         )
-        for result in sorted(audit.rules, key=lambda result: result.id)
+        for result in join.rules(audits)
     )
     findings = tuple(
         sorted(
-            audit.findings,
+            (finding for audit in audits for finding in audit.findings),
             key=lambda item: (
                 _SEVERITIES.index(item.severity),
                 item.rule,
@@ -79,32 +90,31 @@ def build(
             ),
         )
     )
-    unread = frozenset(audit.unread)
-    entries = (SkippedEntry(item.path, item.reason, item in unread) for item in inventory.skipped)
+    passed_over = join.skipped(audits).items()
+    entries = (SkippedEntry(item.path, item.reason, unread) for item, unread in passed_over)
     skipped = tuple(sorted(entries, key=_path))
-    rows = excerpt.rows if excerpt else {}
     return Report(
         tool=Tool(name="statemend", version=statemend.__version__, sqlite=apsw.sqlite_lib_version()),
-        home=audit.home,
+        home=audits[0].home if home is None else home,
         exports=tuple(exports),
-        generated_at=text.generated_at(audit.at),
+        generated_at=text.generated_at(audits[0].at),
         verdict=sentence(findings, rules, stores, skipped),
         fail_on=fail_on,
-        exit_code=exit_code(audit, fail_on),
+        exit_code=worst(audits, fail_on),
         stores=stores,
         artifacts=artifacts,
         rules=rules,
         findings=findings,
-        sessions=_sessions(audit.coverage, excerpt, findings, _titles(inventory, excerpt)),
-        timeline=timeline.events(inventory, findings, rows, excerpt.compactions if excerpt else ()),
-        lineage=excerpt.families if excerpt else (),
+        sessions=_sessions(seen),
+        timeline=timeline.of_all(_events(*each, several=len(seen) > 1) for each in seen),
+        lineage=tuple(family for each in seen for family in _families(each, several=len(seen) > 1)),
         checklist=checklist(
             Evidence(
                 stores=stores,
                 artifacts=artifacts,
                 rules=rules,
                 findings=findings,
-                coverage=audit.coverage,
+                coverage=tuple(session for audit in audits for session in audit.coverage),
                 skipped=skipped,
             )
         ),
@@ -122,6 +132,7 @@ def _store(facts: StoreFacts, excerpt: Excerpt | None, *, deep: bool) -> StoreEn
     return StoreEntry(
         path=facts.path,
         size=facts.size,
+        profile=facts.profile,
         access=facts.access,
         schema_version=facts.schema_version,
         era=ERAS.get(facts.era or "", facts.era),
@@ -159,18 +170,36 @@ def _artifacts(artifacts: Iterable[Artifact]) -> tuple[ArtifactEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.path))
 
 
-def _sessions(
-    coverage: Iterable[SessionCoverage],
-    excerpt: Excerpt | None,
-    findings: Iterable[Finding],
-    titles: Mapping[str, str],
-) -> tuple[SessionEntry, ...]:
+def _sessions(seen: Sequence[Seen]) -> tuple[SessionEntry, ...]:
     """Every session with a file, a finding, or rows that are not live; what most needs a look comes first."""
-    covered = {each.session_id: each for each in coverage}
-    named = {finding.subject.session for finding in findings}
-    listed = {*covered, *(sid for sid in named if sid is not None), *(excerpt.rows if excerpt else ())}
-    entries = [_session(sid, titles.get(sid), covered.get(sid), excerpt) for sid in listed]
-    return tuple(sorted(entries, key=lambda entry: (entry.id not in named, -_lacking(entry), entry.id)))
+    found: list[tuple[bool, SessionEntry]] = []
+    for audit, excerpt in seen:
+        covered = {each.session_id: each for each in audit.coverage}
+        named = {finding.subject.session for finding in audit.findings}
+        listed = {*covered, *(sid for sid in named if sid is not None), *(excerpt.rows if excerpt else ())}
+        titles = _titles(audit.inventory, excerpt)
+        store = audit.store.path if len(seen) > 1 else None
+        for sid in listed:
+            entry = _session(sid, titles.get(sid), covered.get(sid), excerpt)
+            found.append((sid not in named, msgspec.structs.replace(entry, store=store)))
+    found.sort(key=lambda item: (item[0], -_lacking(item[1]), item[1].id, item[1].store or ""))
+    return tuple(entry for _, entry in found)
+
+
+def _events(audit: Audit, excerpt: Excerpt | None, *, several: bool) -> Iterator[Event]:
+    """What one store and the files beside it tell of. Where there are several, a table is named with its
+    store."""
+    rows, compactions = (excerpt.rows, excerpt.compactions) if excerpt else ({}, ())
+    for event in timeline.events(audit.inventory, audit.findings, rows, compactions):
+        in_store = several and event.source in ("sessions", "messages")
+        source = f"{audit.store.path}: {event.source}" if in_store else event.source
+        yield msgspec.structs.replace(event, source=source)
+
+
+def _families(seen: Seen, *, several: bool) -> Iterator[Family]:
+    store = seen.audit.store.path if several else None
+    for family in seen.excerpt.families if seen.excerpt else ():
+        yield msgspec.structs.replace(family, store=store)
 
 
 def _titles(inventory: Inventory, excerpt: Excerpt | None) -> dict[str, str]:

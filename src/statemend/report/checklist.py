@@ -11,7 +11,7 @@ from statemend.audit.finding import Finding, Verdict
 from statemend.evidence.coverage import ArtifactCoverage, Cause, Scope, SessionCoverage
 from statemend.formats.artifact import AUTOMATIC, Kind
 from statemend.report.model import Answer, ArtifactEntry, Check, RuleEntry, SkippedEntry, StoreEntry
-from statemend.report.text import count
+from statemend.report.text import count, listed
 
 
 class Evidence:
@@ -333,14 +333,15 @@ def _regression(evidence: Evidence) -> Check:
 
 
 def _version(evidence: Evidence) -> Check:
-    eras = [store.era for store in evidence.stores]
+    eras = list(dict.fromkeys(store.era for store in evidence.stores))
     answer: tuple[Answer, str]
     if evidence.of("STO004"):
         answer = "no", "The store's number and its columns belong to different releases."
     elif not eras or None in eras:
         answer = "unknown", "The store could not be read."
     else:
-        answer = "yes", f"Its columns are those of {eras[0]}, and all answers are for that."
+        told = listed(filter(None, eras), len(eras))
+        answer = "yes", f"Its columns are those of {told}, and all answers are for that."
     return _check(
         evidence,
         "Version scope",

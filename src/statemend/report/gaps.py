@@ -20,7 +20,11 @@ class Gap(msgspec.Struct, frozen=True):
 
 def gaps(report: Report) -> tuple[Gap, ...]:
     """Stores that could not be read, then rules that could not run; those with one reason are one gap."""
-    faults = {store.fault: Gap("the store", store.fault) for store in report.stores if store.fault}
+    faults = {
+        store.fault: Gap("the store" if len(report.stores) == 1 else f"the store {store.path}", store.fault)
+        for store in report.stores
+        if store.fault
+    }
     by_reason: dict[str, list[str]] = {}
     for rule in report.rules:
         if rule.status == "could not run":

@@ -197,11 +197,11 @@ def _hash(content: str) -> str:
 
 
 def _by_finding(report: Report) -> dict[str, list[MessageText]]:
-    texts = {(content.session, content.message_id): content for content in report.contents or ()}
+    texts = {(said.store, said.session, said.message_id): said for said in report.contents or ()}
     found: dict[str, list[MessageText]] = {}
     for finding in report.findings:
-        session = finding.subject.session or ""
-        own = [texts[key] for number in finding.subject.message_ids if (key := (session, number)) in texts]
+        about = finding.subject.store, finding.subject.session or ""
+        own = [texts[key] for number in finding.subject.message_ids if (key := (*about, number)) in texts]
         if own:
             found[finding.id] = own
     return found
@@ -229,7 +229,8 @@ def render(report: Report) -> str:
         known=baseline.said(report.baseline, hidden=False),
         counts=counts(report),
         verdict_means=VERDICT_MEANS,
-        titles={session.id: session.title for session in report.sessions if session.title},
+        titles={(each.store, each.id): each.title for each in report.sessions if each.title},
+        several=len(report.stores) > 1,
         texts=_by_finding(report),
         timeline=charts.timeline(report.timeline),
         bar=charts.bar,

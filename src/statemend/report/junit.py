@@ -122,6 +122,7 @@ def _lines(finding: Finding) -> list[str]:
         for part in (
             f"session {text.clip(subject.session, 80)}" if subject.session else "",
             text.clip(subject.artifact, 200) if subject.artifact else "",
+            text.clip(subject.store, 200),
         )
         if part
     ]

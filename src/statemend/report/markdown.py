@@ -14,6 +14,7 @@ from statemend.report import baseline, text
 from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
+from statemend.report.paths import relative
 
 #: First line of every Markdown report; tells one from any other file.
 MARK = f"<!-- {SCHEMA} -->"
@@ -135,14 +136,16 @@ def _findings(report: Report) -> Iterator[str]:
             rule = finding.rule
             yield f"**{rule}** {escape(titles.get(rule, ''))}"
             yield ""
-        yield from _finding(finding)
+        yield from _finding(finding, several=len(report.stores) > 1)
     yield from _more(len(ordered), MOST_FINDINGS, "findings")
     yield from _contents(report)
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, *, several: bool) -> Iterator[str]:
     yield f"- **{escape(finding.summary)}**"
     yield f"  - id {code(finding.id)}, {finding.verdict.value}"
+    if several:
+        yield f"  - store {code(finding.subject.store)}"
     if finding.subject.session:
         yield f"  - session {code(finding.subject.session, 80)}"
     if finding.subject.artifact:
@@ -224,7 +227,8 @@ def _family(family: Family) -> Iterator[str]:
     yield from _heading(f"Family of {code(family.start, 60)}", 3)
     chain = ", ".join(code(node, 60) for node in family.export[:12]) if family.export else "no lineage"
     opened = code(family.resume, 60) if family.resume else "nothing"
-    yield f"An export writes {chain}; a resume opens {opened}."
+    place = f"In {code(family.store)}: an" if family.store else "An"
+    yield f"{place} export writes {chain}; a resume opens {opened}."
     yield ""
     edges = {edge.child: edge for edge in family.edges}
     rows = []
@@ -255,6 +259,7 @@ def _sessions(report: Report) -> Iterator[str]:
         [
             code(session.id, 60, cell=True),
             code(session.title, 60, cell=True) if session.title else "",
+            *([code(relative(session.store, report.home), cell=True)] if session.store else []),
             text.number(session.live) if session.present else "gone",
             text.number(session.archived),
             text.number(session.rewound),
@@ -262,7 +267,8 @@ def _sessions(report: Report) -> Iterator[str]:
         ]
         for session in report.sessions[:MOST_ROWS]
     )
-    yield from table(["session", "title", "live", "archived", "rewound", "in a file"], rows, numbers=4)
+    head = ["session", "title", *(["store"] if len(report.stores) > 1 else [])]
+    yield from table([*head, "live", "archived", "rewound", "in a file"], rows, numbers=4)
     yield from _more(len(report.sessions), MOST_ROWS, "sessions")
 
 

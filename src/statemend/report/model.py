@@ -36,10 +36,11 @@ class StoreEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One audited store. ``size`` is bytes of the main file; ``access`` says how it was read. Row counts are
     ``None`` where the store could not be read, and ``fault`` then says why. ``unchanged`` is whether the
     files were the same after the audit as before it, ``deep`` whether the whole file was checked and not
-    only its tables."""
+    only its tables. ``profile`` is the profile whose store it is, ``None`` where nothing says so."""
 
     path: str
     size: int
+    profile: str | None = None
     access: str | None = None
     schema_version: int | None = None
     era: str | None = None
@@ -98,9 +99,10 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One session: its rows by state, and how much of its ``display`` view lies in some artifact (``held``).
     ``present`` is false for a session known only from artifacts or logs. Row counts are ``None`` where the
-    rows could not be counted."""
+    rows could not be counted. ``store`` is the path of the store in a report of several, else ``None``."""
 
     id: str
+    store: str | None = None
     title: str | None = None
     present: bool = True
     live: int | None = 0
@@ -151,9 +153,11 @@ class FamilyEdge(msgspec.Struct, frozen=True, kw_only=True):
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A family of sessions whose line is not plain. ``start`` is the session that export and resume are asked
     for, ``export`` the chain that an export writes, ``resume`` the session that a resume opens (``None``:
-    this release has no such thing). ``findings`` are the ids that speak of it."""
+    this release has no such thing). ``findings`` are the ids that speak of it. ``store`` is the path of the
+    store in a report of several, else ``None``."""
 
     id: str
+    store: str | None = None
     start: str
     nodes: tuple[FamilyNode, ...]
     edges: tuple[FamilyEdge, ...]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from statemend.audit.context import Context
-from statemend.audit.engine import audit
+from statemend.audit.engine import audit, survey
 from statemend.audit.finding import Finding
-from statemend.audit.outcome import FailOn
+from statemend.audit.outcome import Audit, FailOn
 from statemend.errors import StatemendError
 from statemend.report import content
-from statemend.report.build import build
+from statemend.report.build import Seen, build
 from statemend.report.excerpt import Excerpt, take
 from statemend.report.model import MessageText, Report
 
@@ -27,13 +29,15 @@ def produce(
     deep: bool = False,
     with_content: bool = False,
     fail_on: FailOn = FailOn.FAULT,
+    profiles: bool = True,
     now: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Report:
-    """The report of the home or store at ``path``. ``with_content`` adds the texts of the messages that
-    findings name. Everything else is as for ``audit``, and so are the errors."""
+    """The report of the home or store at ``path``: of all its stores, or without ``profiles`` of its own.
+    ``with_content`` adds the texts of the messages that findings name. Everything else is as for ``survey``,
+    and so are the errors."""
     reading = _Reading(with_content=with_content)
-    found = audit(
+    found = (survey if profiles else _alone)(
         path,
         exports=exports,
         rules=rules,
@@ -45,20 +49,25 @@ def produce(
         observe=reading.take,
     )
     return build(
-        found,
-        reading.excerpt,
+        [Seen(each, reading.excerpts.get(each.store.path)) for each in found],
+        home=str(path) if os.path.isdir(path) else None,
         exports=map(str, exports),
         fail_on=fail_on,
         contents=reading.contents,
     )
 
 
+def _alone(path: Path, **asked: Any) -> tuple[Audit, ...]:
+    return (audit(path, **asked),)
+
+
 class _Reading:
-    """What the report shows of the store itself, read while the audit has it open. A store that cannot be
-    read, or whose tables are damaged, has none of it; the rules that could not run say why."""
+    """What the report shows of the stores themselves, read while the audit has them open, by their paths. A
+    store that cannot be read, or whose tables are damaged, has none of it; the rules that could not run say
+    why."""
 
     def __init__(self, *, with_content: bool) -> None:
-        self.excerpt: Excerpt | None = None
+        self.excerpts: dict[str, Excerpt] = {}
         self.contents: tuple[MessageText, ...] | None = () if with_content else None
 
     def take(self, context: Context, findings: Sequence[Finding]) -> None:
@@ -76,5 +85,5 @@ class _Reading:
                 counted=context.census,
             )
             if self.contents is not None:
-                self.contents = tuple(content.texts(context.store, findings))
-            self.excerpt = excerpt
+                self.contents += tuple(content.texts(context.store, findings))
+            self.excerpts[context.store_label] = excerpt

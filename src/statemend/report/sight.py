@@ -63,6 +63,9 @@ class Sight:
         could."""
         if blind := self.blind_to_rule(finding.rule):
             return blind
+        store = self._name_of(finding.subject.store, told_by)
+        if len(told_by._report.stores) > 1 and store not in {each.path for each in self._report.stores}:
+            return f"{store} was not looked at"
         if finding.rule in DEEPER and deep(told_by._report) and not deep(self._report):
             return "the whole store was not checked (--deep)"
         for path in told_by._sources(finding):

@@ -53,15 +53,16 @@ def _worst(report: Report) -> Iterator[str]:
         report.findings, key=lambda item: (SEVERITIES.index(item.severity), VERDICTS.index(item.verdict))
     )
     for finding in ordered[:MOST_FINDINGS]:
-        yield from _finding(finding)
+        yield from _finding(finding, several=len(report.stores) > 1)
     left = len(ordered) - MOST_FINDINGS
     if left > 0:
         yield f"- {left:,} more in the full report"
     yield ""
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, *, several: bool) -> Iterator[str]:
     about = f" in {code(finding.subject.session, 80)}" if finding.subject.session else ""
+    about += f" of {code(finding.subject.store)}" if several else ""
     yield (
         f"- **{finding.severity} {finding.verdict}** {code(finding.id, 40)}{about}: "
         f"{escape(finding.summary, 200)}"

@@ -14,7 +14,8 @@ from statemend.audit.finding import Finding, Severity
 from statemend.report import baseline, text
 from statemend.report.gaps import gaps, ignored
 from statemend.report.html import counts
-from statemend.report.model import SEVERITIES, Report
+from statemend.report.model import SEVERITIES, Report, StoreEntry
+from statemend.report.paths import relative, within
 
 MOST_FINDINGS = 50
 
@@ -56,6 +57,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     worst = min((finding.severity for finding in report.findings), key=SEVERITIES.index, default=None)
     yield Text("statemend ", style="dim") + Text(text.clip(report.home, 200), style="dim")
     yield Text(text.clip(report.verdict, 300), style=_STYLE[worst] if worst else "bold")
+    if len(report.stores) > 1:
+        yield from (Text(_store(store)) for store in report.stores)
     if report.findings:
         yield Text(_numbers(report))
         yield Text()
@@ -66,6 +69,20 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     yield from _known(report)
     yield from _not_looked_at(report)
     yield from _next(report)
+
+
+def _store(store: StoreEntry) -> str:
+    """One of several stores: where it is, and what it holds."""
+    if store.fault is not None:
+        return f"  {text.clip(store.path, 200)}: not read"
+    rows = [store.live, store.archived, store.rewound, store.unset]
+    parts = (
+        None if store.schema_version is None else f"schema {store.schema_version}",
+        text.size(store.size),
+        None if store.sessions is None else text.count(store.sessions, "session"),
+        None if store.live is None else text.count(sum(number or 0 for number in rows), "message"),
+    )
+    return f"  {text.clip(store.path, 200)}: {', '.join(filter(None, parts))}"
 
 
 def _numbers(report: Report) -> str:
@@ -80,6 +97,9 @@ def _findings(report: Report) -> Table:
     table.add_column("Finding", no_wrap=True)
     table.add_column("Severity", no_wrap=True)
     table.add_column("Session", no_wrap=True, max_width=26)
+    several = len(report.stores) > 1
+    if several:
+        table.add_column("Store", overflow="fold", max_width=30)
     table.add_column("What", ratio=1, overflow="fold")
     ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
     for finding in ordered[:MOST_FINDINGS]:
@@ -87,9 +107,14 @@ def _findings(report: Report) -> Table:
             Text(finding.id),
             severity_text(finding.severity),
             Text(text.clip(finding.subject.session or "", 60)),
+            *([Text(text.clip(_within(report, finding.subject.store), 200))] if several else []),
             Text(_what(finding)),
         )
     return table
+
+
+def _within(report: Report, store: str) -> str:
+    return relative(store, report.home) if within(store, report.home) else store
 
 
 def _what(finding: Finding) -> str:
@@ -119,7 +144,8 @@ def _not_looked_at(report: Report) -> Iterator[RenderableType]:
     yield Text()
     yield Text(
         f"{ran} of {text.count(len(report.rules), 'rule')} ran, {aside} did not apply; "
-        f"{text.count(len(report.artifacts), 'file')} beside the store",
+        f"{text.count(len(report.artifacts), 'file')} beside "
+        f"{'the store' if len(report.stores) == 1 else 'the stores'}",
         style="dim",
     )
 

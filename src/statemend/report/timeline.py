@@ -24,13 +24,23 @@ def events(
     rows: Mapping[str, Census],
     compactions: Iterable[Event],
 ) -> tuple[Event, ...]:
-    """Every event that this home tells of, oldest first. A log's clock is sorted as if it were UTC."""
+    """Every event that this store and the files beside it tell of, oldest first. A log's clock is sorted as
+    if it were UTC."""
     found = [
         *_exports(inventory),
         *_failures(inventory),
         *compactions,
         *_deletions(inventory, findings, rows),
     ]
+    return tuple(sorted(found, key=_order))
+
+
+def of_all(told: Iterable[Iterable[Event]]) -> tuple[Event, ...]:
+    """The events of several stores in order; what a file beside more than one tells of is in it once."""
+    found: list[Event] = []
+    for each in told:
+        known = set(found)
+        found += (event for event in each if event not in known)
     return tuple(sorted(found, key=_order))
 
 

@@ -44,9 +44,10 @@ def _sentence(
     *,
     new: str,
 ) -> str:
-    unreadable = [store for store in stores if store.fault]
-    if unreadable and not any(finding.verdict is not Verdict.FAULT for finding in findings):
-        return f"The store cannot be read, so nothing is said about what it holds: {unreadable[0].fault}."
+    faults = [store.fault for store in stores if store.fault]
+    told = any(finding.verdict is not Verdict.FAULT for finding in findings)
+    if faults and len(faults) == len(stores) and not told:
+        return f"The store cannot be read, so nothing is said about what it holds: {faults[0]}."
     doubt = _doubt(rules, stores, skipped)
     pressing = [finding for finding in findings if finding.verdict in (Verdict.FAULT, Verdict.RISK)]
     if pressing:
@@ -62,12 +63,17 @@ def _doubt(rules: Sequence[RuleEntry], stores: Sequence[StoreEntry], skipped: Se
     """What leaves the answer open, as one clause; empty when nothing does."""
     blocked = sum(rule.status == "could not run" for rule in rules)
     unread = sum(item.unread for item in skipped)
+    closed = sum(store.fault is not None for store in stores) if len(stores) > 1 else 0
+    changed = [store for store in stores if store.unchanged is False]
     parts = [
+        f"{text.count(closed, 'store')} could not be read" if closed else "",
         f"{text.count(blocked, 'rule')} could not run" if blocked else "",
         f"{text.count(unread, 'file')} could not be read" if unread else "",
-        "the store changed while it was read" if any(store.unchanged is False for store in stores) else "",
+        f"{'the store' if len(stores) == 1 else text.count(len(changed), 'store')} changed while it was read"
+        if changed
+        else "",
     ]
-    return " and ".join(filter(None, parts))
+    return text.listed(filter(None, parts), len(parts))
 
 
 def _numbers(findings: Sequence[Finding]) -> str:

@@ -40,6 +40,7 @@ def run(step: Scan, env: Env) -> Outcome:
         live=step.live,
         deep=step.deep,
         fail_on=fail_on,
+        profiles=False,  # what the other steps work on is one store
         progress=env.progress,
     )
     durable.write_new(env.place / REPORT, json.render(report).encode())

@@ -34,7 +34,7 @@ from pathlib import Path
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.known import KNOWN, is_known
+from statemend.audit.known import KNOWN
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
 from statemend.audit.rules.exports.artifact_altered import manifest_lines
 from statemend.formats.artifact import Artifact, Kind
@@ -61,7 +61,7 @@ def check(context: Context) -> Iterator[Finding]:
     }
     spare: dict[str, list[ManifestLine]] = {}
     for line, source in missing:
-        present = is_known(context, line.session_id)
+        present = context.has(line.session_id)
         if present or line.session_id in held:
             spare.setdefault(source, []).append(line)
         else:

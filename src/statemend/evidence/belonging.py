@@ -1,0 +1,54 @@
+"""Which store of a home a file tells of, where the home has several.
+
+What lies in a profile's folder is that profile's, and what lies anywhere else is the home's own; but a part
+that names sessions belongs to the store that has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from statemend.evidence.inventory import Inventory
+from statemend.formats.artifact import Artifact, Section
+
+Holds = Callable[[str], bool]
+
+
+def share(inventory: Inventory, *, here: Holds, elsewhere: Holds, first: bool) -> Inventory:
+    """The part of ``inventory`` that is of its own store, of several of one home. ``here`` and ``elsewhere``
+    say whether that store, and whether another, has a session. The ``first`` takes what is nobody's."""
+    root = Path(inventory.home.root)
+
+    def own(artifacts: Iterable[Artifact]) -> tuple[Artifact, ...]:
+        return tuple(
+            kept
+            for artifact in artifacts
+            if (kept := _part(artifact, first or Path(artifact.path).is_relative_to(root), here, elsewhere))
+        )
+
+    return msgspec.structs.replace(
+        inventory,
+        artifacts=own(inventory.artifacts),
+        logs=own(inventory.logs),
+        manifests=own(inventory.manifests),
+        stores=own(inventory.stores),
+    )
+
+
+def _part(artifact: Artifact, mine: bool, here: Holds, elsewhere: Holds) -> Artifact | None:
+    """What remains of an artifact, if anything: nothing of one that tells of other stores' sessions alone, or
+    that lies elsewhere (not ``mine``) and tells of none of this one's."""
+
+    def belongs(section: Section) -> bool:
+        ids = list(filter(None, (section.session_id, *section.lineage)))
+        if any(map(here, ids)):
+            return True
+        return mine and not any(map(elsewhere, ids))
+
+    kept = tuple(filter(belongs, artifact.sections))
+    if len(kept) == len(artifact.sections):
+        return artifact if kept or mine else None
+    return msgspec.structs.replace(artifact, sections=kept) if kept else None
