@@ -230,9 +230,19 @@ def dead_ends(context: Context) -> Iterator[Node]:
         if any(hidden):
             continue
         if held is None:
-            held = {lease.key for lease in leases(context.store, context.now) if lease.live is not False}
-        if not held or held.isdisjoint(graph.family(node.id)):
+            held = set(_held(context))
+        if node.id not in held:
             yield node
+
+
+def _held(context: Context) -> Iterator[str]:
+    """The sessions of families in which a lease or a lock may be live."""
+    seen: set[str] = set()
+    for lease in leases(context.store, context.now):
+        if lease.live is not False and lease.key not in seen:
+            family = context.graph.family(lease.key)
+            seen.update(family)
+            yield from family
 
 
 def stem(title: str) -> tuple[str, int]:

@@ -140,6 +140,14 @@ class _Roots:
         return sorted(found)
 
 
+def shared_rows(store: Store, parent: str, child: str) -> tuple[int, int]:
+    """How many of the first rows of ``child`` that hold text stand among the last rows of ``parent``, and how
+    many were looked for."""
+    tail = {_digest(row) for row in store.rows(LAST_ROWS, (parent, _LAST)) if row[1]}
+    first = [row for row in store.rows(FIRST_ROWS, (child, -1, _FIRST)) if row[1]]
+    return sum(_digest(row) in tail for row in first), len(first)
+
+
 def carried_rows(store: Store, parent: str, root: CutRoot) -> int:
     """How many of the first rows behind the summary of ``root`` stand among the last rows of ``parent``."""
     tail = {_digest(row) for row in store.rows(LAST_ROWS, (parent, _LAST)) if row[1]}

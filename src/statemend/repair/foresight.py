@@ -14,9 +14,10 @@ from statemend.audit.context import Context
 from statemend.audit.handoff import ORPHANED, dead_ends, is_false_delegate, opening_summary
 from statemend.audit.rules.lineage import contradictory_markers, cycle, export_resume_disagree, fork
 from statemend.audit.rules.lineage.delegate_marker_on_routed import is_routed_run
-from statemend.audit.rules.lineage.export_resume_disagree import path
+from statemend.audit.rules.lineage.export_resume_disagree import parting, path
 from statemend.repair.marks import BRANCH, FIELDS
 from statemend.repair.recipe import RecipeContext
+from statemend.store.family import lone_node
 from statemend.store.history import Census
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
@@ -34,13 +35,6 @@ DEAD_END, FORK, PARTING, MARKERS, ROUTED, FALSE_MARK, CUT = (
     "LIN008",
     "LIN009",
 )
-
-_ROW = """
-SELECT (SELECT rowid FROM main.sessions WHERE id = ?1),
-       source, title, started_at, ended_at, end_reason, session_key
-FROM sessions
-WHERE id = ?1
-"""
 
 
 class _Imagined(Context):
@@ -75,7 +69,7 @@ def families_linked(context: RecipeContext, parents: Mapping[str, str]) -> tuple
     """What new parents of some sessions could make a difference to, as it is and as it would be."""
     nodes = {each: context.graph.nodes[each] for each in _around(context, parents)}
     for child in parents.keys() - nodes.keys():
-        node = _node(context, child)
+        node = lone_node(context.store, child)
         if node is not None:
             nodes[child] = node
     linked = {
@@ -123,28 +117,6 @@ def _graph(context: RecipeContext, nodes: Mapping[str, Node]) -> Graph:
     return Graph(context.store, dict(sorted(nodes.items(), key=lambda item: item[1].position)))
 
 
-def _node(context: RecipeContext, session_id: str) -> Node | None:
-    """A session that has no relatives and no marks, as a node."""
-    row = context.store.one(_ROW, (session_id,))
-    if row is None:
-        return None
-    position, source, title, started_at, ended_at, end_reason, session_key = row
-    return Node(
-        id=session_id,
-        parent_id=None,
-        source=source,
-        title=title,
-        started_at=started_at,
-        ended_at=ended_at,
-        end_reason=end_reason,
-        session_key=session_key,
-        branched_from=None,
-        delegate_from=None,
-        reset_from=None,
-        position=position,
-    )
-
-
 def faults(context: RecipeContext, family: Graph) -> set[Fault]:
     """What the lineage rules would say of a family."""
     imagined = _Imagined(context.audit, family)
@@ -185,14 +157,7 @@ def parting_point(family: Graph, start: str) -> str:
     """The session on the way from ``start`` where resume goes on with another session than export, or with
     one that does not qualify."""
     resumed = path(family, start, family.resume_tip(start, Era.V22))
-    exported = family.export_chain(start, Era.V22) or (start,)
-    exported = exported[exported.index(start) :]
-    for place, here in enumerate(resumed):
-        ahead = resumed[place + 1 : place + 2]
-        qualified = {child.id for child in family.continuations(here)}
-        if ahead != exported[place + 1 : place + 2] or (ahead and ahead[0] not in qualified):
-            return here
-    return start
+    return parting(family, resumed, family.export_chain(start, Era.V22) or (start,))[0]
 
 
 def walks(family: Graph, start: str) -> Iterator[str]:

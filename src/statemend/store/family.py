@@ -34,6 +34,12 @@ _COLUMNS = (
     "session_key",
     "last_activity_at",
 )
+_LONE = """
+SELECT source, title, started_at, ended_at, end_reason, session_key,
+       (SELECT rowid FROM main.sessions WHERE id = ?1)
+FROM sessions
+WHERE id = ?1
+"""
 _MARKERS = ("_branched_from", "_delegate_from", "_reset_from")
 
 
@@ -150,6 +156,28 @@ def load_nodes(store: Store) -> dict[str, Node]:
     for sid in _competing(nodes.values()):
         nodes[sid] = msgspec.structs.replace(nodes[sid], activity=_activity(store, sid, heartbeats[sid]))
     return nodes
+
+
+def lone_node(store: Store, session_id: str) -> Node | None:
+    """A session that :func:`load_nodes` leaves out, having neither relatives nor marks, as a node."""
+    row = store.one(_LONE, (session_id,))
+    if row is None:
+        return None
+    source, title, started_at, ended_at, end_reason, session_key, position = row
+    return Node(
+        id=session_id,
+        parent_id=None,
+        source=source,
+        title=title,
+        started_at=started_at,
+        ended_at=ended_at,
+        end_reason=end_reason,
+        session_key=session_key,
+        branched_from=None,
+        delegate_from=None,
+        reset_from=None,
+        position=position,
+    )
 
 
 def opens_with_summary(store: Store, session_id: str) -> bool:

@@ -33,9 +33,12 @@ class Graph:
         self._store = store
         self._nodes = nodes
         self._children: dict[str, list[Node]] = {}
+        self._delegates: dict[str, list[Node]] = {}
         for node in nodes.values():
             if node.parent_id:
                 self._children.setdefault(node.parent_id, []).append(node)
+            if node.delegate_from is not None:
+                self._delegates.setdefault(node.delegate_from, []).append(node)
         self._openings: dict[str, bool] = {}
         self._edges: dict[str, Edge] = {}
         self._fitting: dict[str, bool] = {}
@@ -96,6 +99,23 @@ class Graph:
             )
         return self._continuations[session_id]
 
+    def continues(self, parent_id: str | None, child_id: str) -> bool:
+        """Whether a session is among the continuations of another."""
+        parent, child = self._nodes.get(parent_id or ""), self._nodes.get(child_id)
+        if parent is None or child is None or child.parent_id != parent.id:
+            return False
+        return is_candidate(parent, child) and self._is_continuation(child_id)
+
+    def resumes_with(self, session_id: str, era: Era) -> str | None:
+        """The child that a release of ``era`` resumes instead of this session, one step of
+        :meth:`resume_tip`."""
+        return self._succession(era).resumes_with(session_id)
+
+    def exports_with(self, session_id: str, era: Era) -> str | None:
+        """The child that a release of ``era`` exports behind this session, one step of
+        :meth:`export_chain`."""
+        return self._succession(era).exports_with(session_id)
+
     def resume_tip(self, session_id: str, era: Era) -> str:
         """The session that a release of ``era`` resumes instead of this one (``get_compression_tip``)."""
         return self._succession(era).resume_tip(session_id)
@@ -108,7 +128,7 @@ class Graph:
 
     def deletion(self, session_id: str, era: Era) -> Deletion:
         """What ``delete_session`` of a release of ``era`` takes with this session, and whom it detaches."""
-        return deletion(self._nodes, self._rows, session_id, era)
+        return deletion(self._rows, self._marked_for, session_id, era)
 
     def family(self, session_id: str) -> tuple[str, ...]:
         """Every session connected with this one through parent links, itself included, sorted by id."""
@@ -132,6 +152,9 @@ class Graph:
 
     def _rows(self, session_id: str) -> list[Node]:
         return self._children.get(session_id, [])
+
+    def _marked_for(self, session_id: str) -> list[Node]:
+        return self._delegates.get(session_id, [])
 
     def _succession(self, era: Era) -> Succession:
         if era not in self._successions:

@@ -32,6 +32,15 @@ class Succession:
         self._exported = cache(self._find_exported)
         self._continued = cache(self._find_continued)
 
+    def resumes_with(self, session_id: str) -> str | None:
+        """The child that resume goes on with from a session, ``None`` where it stops there."""
+        return self._resumed(session_id)
+
+    def exports_with(self, session_id: str) -> str | None:
+        """The child that export goes on with from a session, ``None`` where it stops there, and before 0.18.
+        A session of which export takes none of the others may still be exported alone."""
+        return self._exported(session_id) if self._era >= Era.V18 and session_id in self._nodes else None
+
     def resume_tip(self, session_id: str) -> str:
         """The session that ``get_compression_tip`` returns; the session itself where nothing continues it."""
         current = session_id
@@ -102,24 +111,22 @@ class Succession:
         return parent.id
 
 
-def deletion(nodes: Nodes, children: Children, session_id: str, era: Era) -> Deletion:
+def deletion(children: Children, delegates: Children, session_id: str, era: Era) -> Deletion:
     """What ``delete_session`` of the era takes beside the session: up to 0.16 nothing, from 0.17 its
     delegates and theirs. Every other child of a session that goes loses its parent link. A store of 0.16 is
-    taken for one of 0.17, which deletes more.
+    taken for one of 0.17, which deletes more. ``delegates`` are the sessions that are marked as delegates of
+    one.
     """
     doomed = {session_id}
-    frontier = [session_id] if era >= Era.V16 else []
-    while frontier:
-        names = set(frontier)
-        frontier = [
-            node.id
-            for node in nodes.values()
-            if node.id not in doomed
-            and node.delegate_from is not None
-            and (node.delegate_from in names or node.parent_id in names)
-        ]
-        doomed.update(frontier)
-    detached = [child.id for gone in doomed for child in children(gone) if child.id not in doomed]
+    waiting = [session_id] if era >= Era.V16 else []
+    while waiting:
+        gone = waiting.pop()
+        marked = [child for child in children(gone) if child.delegate_from is not None]
+        for node in (*delegates(gone), *marked):
+            if node.id not in doomed:
+                doomed.add(node.id)
+                waiting.append(node.id)
+    detached = {child.id for gone in doomed for child in children(gone) if child.id not in doomed}
     return Deletion(tuple(sorted(doomed)), tuple(sorted(detached)))
 
 

@@ -15,13 +15,13 @@ that session settles both findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
 import msgspec
 
+from statemend.audit.candidates import lines, times
 from statemend.audit.finding import Finding
-from statemend.audit.rules.lineage.fork import describe
 from statemend.repair.foresight import FORK, PARTING, as_branch, family_with, faults, parting_point, walks
 from statemend.repair.marks import DELEGATE, FIELDS, CannotChangeError, index_after, remark
 from statemend.repair.plan import Choice, Operation, Option, Source, Step, StepClass
@@ -229,7 +229,9 @@ def _evidence(
         for session_id in named:
             edge = context.graph.edge(session_id)
             told = ", ".join(edge.evidence) if edge else "no link"
-            yield f"{describe(context.audit, context.graph.nodes[session_id])}; {told}"
+            yield f"{session_id}: {times(context.audit, context.graph.nodes[session_id])}; {told}"
+        if decision.chosen is not None:
+            yield from _known_of(context, decision.chosen, decision.point)
         if decision.cleared:
             marks_gone = ", ".join(decision.cleared)
             yield f"marks of {decision.chosen} that name another session are cleared: {marks_gone}"
@@ -244,6 +246,15 @@ def _evidence(
     if own < Era.V18:
         tip = after.resume_tip(point, own)
         yield f"releases before 0.18 heed no mark: they resume {tip} until the store is upgraded"
+
+
+def _known_of(context: RecipeContext, chosen: str, point: str) -> Sequence[str]:
+    """What is known of the chosen session beside its times, which is the same in many options."""
+    found: Sequence[str] = context.once(
+        ("known of", chosen, point),
+        lambda: [f"{chosen}: {line}" for line in islice(lines(context.audit, chosen, point), 1, None)],
+    )
+    return found
 
 
 RECIPE = Recipe(name="fork", serves=(FORK, PARTING), doc=__doc__ or "", propose=propose)

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from statemend.audit.candidates import deleting, told
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
@@ -100,6 +101,8 @@ def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dic
             ("candidate parents", listed(f"{m.parent}: {', '.join(m.reasons)}" for m in matches)),
             ("rows carried over from the best candidate", max((m.carried for m in matches), default=0)),
             ("parents named by exports", listed(f"{key}: {path}" for key, path in parents.items())),
+            *deleting(context.graph, root.id),
+            *told(context, [match.parent for match in matches], parent=None),
         ),
         remedy=remedy,
         command=context.command("show", context.store_label, root.id),

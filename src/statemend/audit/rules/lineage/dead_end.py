@@ -40,8 +40,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from statemend.audit import vanished
+from statemend.audit import candidates, vanished
+from statemend.audit.candidates import deleting, told
 from statemend.audit.context import Context
+from statemend.audit.eras import written_by
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import cut_roots, dead_ends
@@ -94,6 +96,10 @@ def check(context: Context) -> Iterator[Finding]:
                     "continuations known from exports",
                     listed(f"{key}: {path}" for key, path in deleted.items()),
                 ),
+                ("releases that refuse an append", "0.20 and newer; older ones write behind the end"),
+                written_by(context.store),
+                *deleting(context.graph, node.id),
+                *told(context, [found.child for found in matches], parent=node.id),
             ),
             remedy=_remedy(verdict, [found.child for found in matches]),
             command=context.command("show", context.store_label, node.id),
@@ -131,5 +137,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="dead-end",
-    reads=(READS_SESSIONS, READS_MESSAGES, *vanished.READS, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, *vanished.READS, *candidates.READS, *READS),
 )

@@ -33,7 +33,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from statemend.audit.candidates import READS, told, ways
 from statemend.audit.context import Context
+from statemend.audit.eras import written_by
 from statemend.audit.facts import listed, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
@@ -44,24 +46,32 @@ from statemend.store.schema import Era
 def first_segments(graph: Graph) -> Iterator[Node]:
     """The sessions that begin a chain: ended by compression, and not themselves a continuation."""
     for node in sorted(graph.nodes.values(), key=lambda node: node.id):
-        if node.compressed and not qualifies(graph, node.parent_id, node.id):
+        if node.compressed and not graph.continues(node.parent_id, node.id):
             yield node
-
-
-def qualifies(graph: Graph, parent_id: str | None, child_id: str) -> bool:
-    """Whether a session is one of those that may continue ``parent_id``."""
-    return parent_id is not None and any(child.id == child_id for child in graph.continuations(parent_id))
 
 
 def path(graph: Graph, start: str, tip: str) -> tuple[str, ...]:
     """The sessions from ``start`` to ``tip``, told from the parent links of ``tip``."""
-    way = [tip]
-    while way[-1] != start:
-        node = graph.nodes.get(way[-1])
+    way = {tip: None}
+    here = tip
+    while here != start:
+        node = graph.nodes.get(here)
         if node is None or node.parent_id is None or node.parent_id in way:
             return (start, tip)
-        way.append(node.parent_id)
+        here = node.parent_id
+        way[here] = None
     return tuple(reversed(way))
+
+
+def parting(graph: Graph, resumed: tuple[str, ...], exported: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Where two ways from one session part, or where the first comes to one that does not qualify; and the
+    sessions that they go on with there."""
+    later = exported[exported.index(resumed[0]) :] if resumed[0] in exported else exported
+    for place, here in enumerate(resumed):
+        ahead, beside = resumed[place + 1 : place + 2], later[place + 1 : place + 2]
+        if ahead != beside or (ahead and not graph.continues(here, ahead[0])):
+            return here, tuple(dict.fromkeys((*beside, *ahead)))
+    return resumed[0], ()
 
 
 def inherited_marker(node: Node) -> bool:
@@ -72,7 +82,7 @@ def inherited_marker(node: Node) -> bool:
 
 def subagents_on(graph: Graph, way: tuple[str, ...]) -> list[str]:
     """Sessions on a resume path that do not qualify as continuation of the one before them."""
-    return [child for parent, child in pairwise(way) if not qualifies(graph, parent, child)]
+    return [child for parent, child in pairwise(way) if not graph.continues(parent, child)]
 
 
 def lawful(graph: Graph, resumed: tuple[str, ...], exported: tuple[str, ...]) -> bool:
@@ -108,6 +118,7 @@ def check(context: Context) -> Iterator[Finding]:
         else:
             summary = "Resume and export of this conversation end in different sessions."
         own_export = graph.export_chain(node.id, era)
+        point, rivals = parting(graph, resumed, exported)
         yield RULE.finding(
             context,
             session=node.id,
@@ -121,6 +132,9 @@ def check(context: Context) -> Iterator[Finding]:
                 ("probable subagent runs on the way", listed(strangers)),
                 ("resume in the store's own release", graph.resume_tip(node.id, era)),
                 ("export in the store's own release", own_export[-1] if own_export else None),
+                written_by(context.store),
+                *ways(graph, node.id),
+                *told(context, rivals, parent=point),
             ),
             remedy="Decide which session continues this one; mark the other as a branch or a subagent run.",
         )
@@ -136,5 +150,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="fork",
-    reads=(READS_SESSIONS, READS_MESSAGES),
+    reads=(READS_SESSIONS, READS_MESSAGES, *READS),
 )

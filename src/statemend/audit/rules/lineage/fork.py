@@ -30,8 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from statemend.audit.candidates import READS, times, told, ways
 from statemend.audit.context import Context
-from statemend.audit.facts import listed, moment, rows, words
+from statemend.audit.eras import written_by
+from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import opening_summary
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
@@ -58,19 +60,6 @@ def fits(context: Context, parent: Node, child: Node) -> bool:
     )
 
 
-def describe(context: Context, node: Node) -> str:
-    """One candidate in one line, without a word of what was said in it."""
-    end = (
-        f"ended {moment(node.ended_at)} ({words(node.end_reason, 40)})"
-        if node.ended_at is not None
-        else "open"
-    )
-    return (
-        f"{node.id}: started {moment(node.started_at)}, {end}, {rows(held_rows(context, node.id))}, "
-        f"last activity {moment(node.last_active)}"
-    )
-
-
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session that several sessions with rows continue."""
     graph = context.graph
@@ -78,19 +67,23 @@ def check(context: Context) -> Iterator[Finding]:
         candidates = [child for child in graph.continuations(node.id) if fits(context, node, child)]
         if len(candidates) < 2:
             continue
-        chain = graph.export_chain(node.id, Era.V22) or ()
-        followed = chain[chain.index(node.id) + 1] if node.id in chain[:-1] else None
         yield RULE.finding(
             context,
             session=node.id,
             summary=f"{len(candidates)} sessions with messages continue this one; only one can be right.",
             evidence=(
                 ("title", words(node.title)),
+                written_by(context.store),
                 ("ended at", moment(node.ended_at)),
                 ("candidates", len(candidates)),
-                ("candidate sessions", listed(describe(context, child) for child in candidates)),
+                (
+                    "candidate sessions",
+                    listed(f"{child.id}: {times(context, child)}" for child in candidates),
+                ),
                 ("resume goes to", graph.resume_tip(node.id, Era.V22)),
-                ("export goes through", followed),
+                ("export goes through", graph.exports_with(node.id, Era.V22)),
+                *ways(graph, node.id),
+                *told(context, [child.id for child in candidates], parent=node.id),
             ),
             remedy="Choose the continuation to go on with and mark the others as branches of this session.",
         )
@@ -106,5 +99,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="fork",
-    reads=(READS_SESSIONS, READS_MESSAGES),
+    reads=(READS_SESSIONS, READS_MESSAGES, *READS),
 )

@@ -30,6 +30,7 @@ from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
+from statemend.audit.candidates import READS, told
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
@@ -135,6 +136,7 @@ def _finding(context: Context, key: str, source: str, tips: list[_Tip]) -> Findi
                 ),
             ),
             ("its route leads to", listed(routed) or None),
+            *told(context, [tip.id for tip in tips], parent=None),
         ),
         remedy="Read them, decide in which the chat is to go on, and end the others.",
         command=context.command("show", context.store_label, tips[-1].id),
@@ -150,5 +152,5 @@ RULE = Rule(
     verdict=Verdict.UNDECIDABLE,
     doc=__doc__ or "",
     check=check,
-    reads=(OPEN, READS_MESSAGES),
+    reads=(OPEN, READS_MESSAGES, *READS),
 )
