@@ -15,7 +15,8 @@ from statemend.report.text import encodable
 #: The published schema of a report.
 SCHEMA_FILE = Path(__file__).parent / "schema" / "report-v1.json"
 
-_NOT_ASCII = re.compile(r"[^\x20-\x7e\n]")
+_NOT_ASCII = re.compile(r"[^\x20-\x7e]")
+_DELETE = "\x7f"
 
 
 def render(report: Report) -> str:
@@ -36,16 +37,21 @@ def without_absent(report: Report) -> dict[str, Any]:
 def dump(value: Any) -> str:
     """Any value of structs and plain types as the JSON that statemend prints. What a terminal would obey
     instead of show is spelled out (``\\u202e``); a reader of JSON gets the character itself."""
-    return _NOT_ASCII.sub(_spelled_out, msgspec.json.format(_encoded(value), indent=2).decode()) + "\n"
+    return msgspec.json.format(_encoded(value), indent=2) + "\n"
 
 
 def line(value: Any) -> str:
     """The same as ``dump`` on one line."""
-    return _NOT_ASCII.sub(_spelled_out, _encoded(value).decode()) + "\n"
+    return _encoded(value) + "\n"
 
 
-def _encoded(value: Any) -> bytes:
-    return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+def _encoded(value: Any) -> str:
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+    text = data.decode()
+    return text if text.isascii() and _DELETE not in text else _NOT_ASCII.sub(_spelled_out, text)
 
 
 def _spelled_out(match: re.Match[str]) -> str:
