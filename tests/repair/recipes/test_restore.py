@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -315,6 +316,30 @@ def test_a_deleted_session_is_left_alone_unless_it_is_asked_for(build: Build) ->
     assert left.reason.startswith("lawful as it is")
     with pytest.raises(UsageError, match="nothing to restore of session nobody"):
         plan_of(home, restore=["nobody"])
+
+
+@pytest.mark.parametrize("place", ["session-exports/whole.jsonl", "state-snapshots/1/state.db"])
+def test_a_chat_that_is_routed_to_it_finds_it_again(build: Build, tmp_path: Path, place: str) -> None:
+    home = build("0.19.0")
+    talk(home)
+    if place.endswith(".db"):
+        home.file(place, home.store.read_bytes())
+    else:
+        export(home, "whole.jsonl", view=View.RAW)
+    delete(home)
+    route = json.dumps({"session_id": SID})
+    home.sql("INSERT INTO gateway_routing VALUES ('', 'agent:main:cli:dm:1', ?, 1.0)", bindings=(route,))
+    plan = plan_of(home, restore=[SID])
+    assert sorted(choice.finding.partition("-")[0] for choice in plan.choices) == ["ORP003", "ORP006"]
+    assert plan.steps == ()
+    choices = tuple(
+        msgspec.structs.replace(each, chosen="restore" if each.finding.startswith("ORP003") else "leave")
+        for each in plan.choices
+    )
+    file = written(msgspec.structs.replace(plan, choices=choices), tmp_path)
+    run = apply(file, run_dir=tmp_path / "run", now=NOW)
+    assert (run.state, run.remaining, run.new, run.troubles) == (State.APPLIED, (), (), ())
+    assert [left.rule for left in plan_of(home).left] == []
 
 
 def test_of_several_deleted_sessions_one_comes_back(build: Build, tmp_path: Path) -> None:

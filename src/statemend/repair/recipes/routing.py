@@ -106,8 +106,9 @@ def _deletion(context: RecipeContext, way: Way) -> Operation | None:
 
 
 def _holding(context: RecipeContext, session_id: str) -> list[str]:
-    """The files that hold messages of a session."""
-    return sorted({artifact.path for artifact, _ in context.sections_of(session_id)})
+    """The files that hold messages of a session, and the other stores that have it."""
+    copied = context.once("stores by session", context.inventory.stores_by_session).get(session_id, ())
+    return sorted({artifact.path for artifact, _ in (*context.sections_of(session_id), *copied)})
 
 
 def _step(

@@ -11,10 +11,11 @@ behind.
 
 How we know
 Ids are compared. Left out is what other rules tell of: messages without a session row, appends that failed,
-exports that are proved incomplete, sessions of which only a filtered export is left, routes and bindings in
-the store itself. Told apart are sessions of which a whole transcript or another store is left (exported or
-copied, and deleted since, is what that looks like: a leftover), those of which only a running agent's own
-files are left, one finding each, and those that only logs or the gateway's file of routes name.
+exports that are proved incomplete, sessions of which only a filtered export is left, and those of which only
+routes and bindings in the store itself are left. Told apart are sessions of which a whole transcript or
+another store is left (exported or copied, and deleted since, is what that looks like: a leftover), those of
+which only a running agent's own files are left, one finding each, and those that only logs or the gateway's
+file of routes name.
 
 What to do
 `statemend show` says of each what could be restored, from which files and how well. If one is missed, keep
@@ -33,7 +34,7 @@ from pathlib import Path
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.known import KNOWN
+from statemend.audit.known import KNOWN, is_known
 from statemend.audit.routes import ways_to_nothing
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.audit.rules.exports import deleted_after_incomplete_export
@@ -53,17 +54,20 @@ def check(context: Context) -> Iterator[Finding]:
     for session_id, session in absent.items():
         if session_id not in told and session_id not in kept and _has_messages(session):
             yield _traced(context, session)
-    yield from _named(context, told | absent.keys())
+    yield from _named(context, told | _routed(context) | absent.keys())
 
 
 def _told_elsewhere(context: Context) -> set[str]:
     """The sessions that other rules tell of."""
     failed = {one.session_id for log in context.inventory.logs for one in logs.failures(Path(log.path))}
     cut = {finding.subject.session for finding in deleted_after_incomplete_export.check(context)}
-    routed = set()
-    if all(map(context.store.table_exists, ("gateway_routing", "telegram_dm_topic_bindings"))):
-        routed = {way.session_id for way in ways_to_nothing(context)}
-    return {each for each in failed | cut | routed if each is not None}
+    return {each for each in failed | cut if each is not None}
+
+
+def _routed(context: Context) -> set[str]:
+    """The sessions to which routes or bindings of the store lead: of one of which nothing else is known, the
+    rule about these tells."""
+    return {way.session_id for way in ways_to_nothing(context)}
 
 
 def _is_kept(session: SessionCoverage) -> bool:
@@ -123,7 +127,7 @@ def _named(context: Context, told: set[str]) -> Iterator[Finding]:
         for turn in log_turns.turns(Path(log.path)):
             first, last = clocks.setdefault(turn.session_id, [turn.clock, turn.clock])
             clocks[turn.session_id] = [min(first, turn.clock), max(last, turn.clock)]
-    gone = sorted(each for each in clocks if each not in told and not context.has(each))
+    gone = sorted(each for each in clocks if each not in told and not is_known(context, each))
     if gone:
         yield RULE.finding(
             context,
@@ -146,7 +150,7 @@ def _named(context: Context, told: set[str]) -> Iterator[Finding]:
         if artifact.kind is Kind.ROUTING
         for entry in routing_file.entries(Path(artifact.path))
     }
-    lost = sorted(each for each in chats.keys() - told if not context.has(each))
+    lost = sorted(each for each in chats.keys() - told if not is_known(context, each))
     if lost:
         yield RULE.finding(
             context,
