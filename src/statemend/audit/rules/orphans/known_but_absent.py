@@ -34,7 +34,7 @@ from pathlib import Path
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.known import KNOWN, is_known
+from statemend.audit.known import KNOWN
 from statemend.audit.routes import ways_to_nothing
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.audit.rules.exports import deleted_after_incomplete_export
@@ -127,7 +127,7 @@ def _named(context: Context, told: set[str]) -> Iterator[Finding]:
         for turn in log_turns.turns(Path(log.path)):
             first, last = clocks.setdefault(turn.session_id, [turn.clock, turn.clock])
             clocks[turn.session_id] = [min(first, turn.clock), max(last, turn.clock)]
-    gone = sorted(each for each in clocks if each not in told and not is_known(context, each))
+    gone = sorted(each for each in clocks if each not in told and not context.has(each))
     if gone:
         yield RULE.finding(
             context,
@@ -150,7 +150,7 @@ def _named(context: Context, told: set[str]) -> Iterator[Finding]:
         if artifact.kind is Kind.ROUTING
         for entry in routing_file.entries(Path(artifact.path))
     }
-    lost = sorted(each for each in chats.keys() - told if not is_known(context, each))
+    lost = sorted(each for each in chats.keys() - told if not context.has(each))
     if lost:
         yield RULE.finding(
             context,
