@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from statemend.audit import candidates
 from statemend.audit.finding import Finding
-from statemend.report.model import Family, FamilyEdge, FamilyNode
+from statemend.report.model import Family, FamilyEdge, FamilyNode, Report
 from statemend.report.text import iso, words
 from statemend.store.history import Census
 from statemend.store.lineage import Graph, Node
@@ -24,18 +25,33 @@ def ambiguous(
     and its own release resumes it.
     """
     named: dict[tuple[str, ...], list[Finding]] = {}
+    family_of: dict[str, tuple[str, ...]] = {}
     for finding in findings:
-        if finding.rule in ABOUT_LINES and finding.subject.session is not None:
-            members = _members(graph, finding.subject.session)
-            if len(members) > 1:
-                named.setdefault(members, []).append(finding)
+        session = finding.subject.session
+        if finding.rule in ABOUT_LINES and session is not None:
+            if session not in family_of:
+                kin = graph.family(session)
+                family_of |= dict.fromkeys(kin, _with_parents(graph, kin))
+            if len(family_of[session]) > 1:
+                named.setdefault(family_of[session], []).append(finding)
     found = [_family(graph, members, own, counted, era) for members, own in named.items()]
     return tuple(sorted(found, key=lambda family: family.id))
 
 
-def _members(graph: Graph, session_id: str) -> tuple[str, ...]:
-    """The family of a session, with parents that no longer have a row."""
-    members = set(graph.family(session_id))
+def told(report: Report, family: Family) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The candidates of a family, each once, with the evidence that the findings about it give."""
+    ids = set(family.findings)
+    found: dict[str, tuple[str, ...]] = {}
+    for finding in report.findings:
+        if finding.id in ids and (family.store is None or finding.subject.store == family.store):
+            for session_id, lines in candidates.of(finding):
+                found.setdefault(session_id, lines)
+    return tuple(found.items())
+
+
+def _with_parents(graph: Graph, family: Iterable[str]) -> tuple[str, ...]:
+    """A family with parents that no longer have a row."""
+    members = set(family)
     members |= {node.parent_id for sid in members if (node := graph.nodes.get(sid)) and node.parent_id}
     return tuple(sorted(members))
 

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import msgspec
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from statemend.audit.finding import Finding, Severity, Value, Verdict
-from statemend.report import baseline, charts, graph, text
+from statemend.report import baseline, charts, families, graph, text
 from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
 from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry
 
@@ -235,6 +235,7 @@ def render(report: Report) -> str:
         timeline=charts.timeline(report.timeline),
         bar=charts.bar,
         drawing=graph.drawing,
+        candidates=partial(families.told, report),
         kinds=_tally(artifact.kind for artifact in report.artifacts),
         rules=_by_status(report.rules),
         short=lambda path: _short_path(path, report.home),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from statemend.audit.finding import Finding, Value
-from statemend.report import baseline, text
+from statemend.report import baseline, families, text
 from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
@@ -219,11 +219,11 @@ def _lineage(report: Report) -> Iterator[str]:
             else "Not every rule about lineage could say something, so nothing is said about families here."
         )
     for family in report.lineage[:12]:
-        yield from _family(family)
+        yield from _family(report, family)
     yield from _more(len(report.lineage), 12, "families")
 
 
-def _family(family: Family) -> Iterator[str]:
+def _family(report: Report, family: Family) -> Iterator[str]:
     yield from _heading(f"Family of {code(family.start, 60)}", 3)
     chain = ", ".join(code(node, 60) for node in family.export[:12]) if family.export else "no lineage"
     opened = code(family.resume, 60) if family.resume else "nothing"
@@ -244,6 +244,13 @@ def _family(family: Family) -> Iterator[str]:
             ]
         )
     yield from table(["session", "parent", "link", "end", "messages"], rows, numbers=1)
+    known = families.told(report, family)
+    if known:
+        yield ""
+    for session_id, lines in known[:MOST_ROWS]:
+        yield f"- Candidate {code(session_id, 60)}"
+        yield from (f"  - {escape(line)}" for line in lines)
+    yield from _more(len(known), MOST_ROWS, "candidates")
 
 
 def _sessions(report: Report) -> Iterator[str]:
