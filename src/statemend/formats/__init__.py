@@ -8,6 +8,7 @@ writes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ _MODULES: tuple[Any, ...] = (
     stores,
     archives,
     markdown,
-    prompts,
     html,
+    prompts,
     save_markdown,
     save_json,
     jsonl,
@@ -61,13 +62,18 @@ _MODULES: tuple[Any, ...] = (
 
 def kind_of(head: bytes) -> Kind:
     """What the first 64 KiB of a file make it."""
-    if not head:
-        return Kind.EMPTY
-    for module in _MODULES:
+    return _told(head)[0]
+
+
+@lru_cache(maxsize=1)
+def _told(head: bytes) -> tuple[Kind, Any]:
+    """The kind, and the module that reads it; none for an empty file and one that is not told. Whoever reads
+    a file has asked for its kind just before."""
+    for module in _MODULES if head else ():
         kind: Kind | None = module.recognise(head)
         if kind is not None:
-            return kind
-    return Kind.UNCLASSIFIED
+            return kind, module
+    return (Kind.UNCLASSIFIED if head else Kind.EMPTY), None
 
 
 def classify(path: Path) -> Kind:
@@ -80,11 +86,10 @@ def read(path: Path) -> Artifact:
 
     Raises ``Undetermined`` when the system cannot read it, and for nothing that the file contains.
     """
-    head = files.head(path)
-    for module in _MODULES:
-        if head and module.recognise(head) is not None:
-            artifact: Artifact = module.read(path)
-            return artifact
+    _, module = _told(files.head(path))
+    if module is not None:
+        artifact: Artifact = module.read(path)
+        return artifact
     scan = files.Scan(path).drain()
     return Artifact(
         path=str(path),
