@@ -11,6 +11,9 @@ from tests.audit.routes import KEY, route
 
 from statemend.audit import candidates
 from statemend.audit.finding import Finding
+from statemend.evidence.inventory import find_home, take
+from statemend.report import session
+from statemend.store.connection import open_for_audit
 
 Build = Callable[..., HomeBuilder]
 SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.\n## Goal\nA plan."
@@ -142,3 +145,17 @@ def test_the_order_of_the_rows_makes_no_difference(build: Build) -> None:
         (finding,) = home.findings("LIN002")
         found.append(finding.evidence)
     assert found[0] == found[1]
+
+
+def test_a_single_session_tells_what_each_release_would_do_with_it(build: Build) -> None:
+    home = build("0.22.2")
+    fork(home)
+    with open_for_audit(home.store) as store:
+        shown = session.read(store, take(find_home(home.root), ()), "two").lineage.by_release
+    assert shown == (
+        "resume goes to, 0.13 to 0.22: two",
+        "export goes on with, 0.13 to 0.17: these have no export by lineage",
+        "export goes on with, 0.18 to 0.22: nothing",
+        "deleting it takes no other session and cuts aside, run off (0.13 to 0.15)",
+        "deleting it takes run with it and cuts aside off (0.16 to 0.22)",
+    )

@@ -35,7 +35,7 @@ def told(context: Context, candidates: Sequence[str], *, parent: str | None) -> 
         yield f"{_OF_ONE}{session_id}", list(lines(context, session_id, parent))
 
 
-def ways(graph: Graph, start: str) -> Iterator[tuple[str, Value]]:
+def ways(graph: Graph, start: str) -> Iterator[tuple[str, list[str]]]:
     """Evidence of where the releases of each era go from a session, on resume and on export."""
     resumed: dict[str, list[Era]] = {}
     exported: dict[str, list[Era]] = {}

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from statemend.audit import candidates
 from statemend.errors import UsageError
 from statemend.evidence.coverage import assess_session
 from statemend.evidence.inventory import Inventory
@@ -41,7 +42,7 @@ class Views(msgspec.Struct, frozen=True, kw_only=True):
 class Lineage(msgspec.Struct, frozen=True, kw_only=True):
     """Where the session stands. ``export`` and ``resume`` are what 0.22.2 picks (for a store from before
     0.18: what its own release does); a delete of this session would take ``deleted`` and cut ``detached``
-    off."""
+    off. ``by_release`` says in words what other releases pick and take."""
 
     parent: FamilyEdge | None
     children: tuple[FamilyEdge, ...]
@@ -49,6 +50,7 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
     resume: str
     deleted: tuple[str, ...]
     detached: tuple[str, ...]
+    by_release: tuple[str, ...] = ()
 
 
 class SalvageSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,7 +267,14 @@ def _lineage(graph: Graph, session_id: str, era: Era) -> Lineage:
         resume=graph.resume_tip(session_id, judge),
         deleted=deletion.deleted,
         detached=deletion.detached,
+        by_release=tuple(_by_release(graph, session_id)),
     )
+
+
+def _by_release(graph: Graph, session_id: str) -> Iterator[str]:
+    for label, lines in candidates.ways(graph, session_id):
+        yield from (f"{label.removesuffix(', by release')}, {line}" for line in lines)
+    yield from candidates.deletions(graph, session_id)
 
 
 def _edge(graph: Graph, child: str) -> FamilyEdge | None:

@@ -130,6 +130,8 @@ def _lineage(report: SessionReport) -> Iterator[tuple[str, str]]:
         yield "children", "none"
     yield "export writes", text.listed(lineage.export, 6) if lineage.export else "this session alone"
     yield "resume opens", lineage.resume
+    for number, line in enumerate(lineage.by_release):
+        yield "by release" if number == 0 else "", line
     others = [sid for sid in lineage.deleted if sid != report.node.id]
     yield "a delete takes", "this session" + (f", {text.listed(others, 6)}" if others else "")
     if lineage.detached:
