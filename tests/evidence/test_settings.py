@@ -21,12 +21,13 @@ def test_no_configuration_sets_nothing(tmp_path: Path) -> None:
     ("content", "auto_prune", "days"),
     [
         (b"sessions:\n  auto_prune: true\n  retention_days: 30\n", True, 30.0),
-        (b"\xef\xbb\xbfsessions:\r\n  auto_prune: 'off'\r\n", False, None),
-        (b"sessions: {auto_prune: maybe, retention_days: .nan}", None, None),
-        (b"sessions: {auto_prune: [1], retention_days: {a: b}}", None, None),
-        ("sessions:\n  retention_days: 7.5\n".encode("utf-16"), None, 7.5),
-        (b"a: &a [*a]\nsessions: *a\n", None, None),
-        (b"sessions: 3\n", None, None),
+        (b"\xef\xbb\xbfsessions:\r\n  auto_prune: 'off'\r\n", True, None),
+        (b"sessions: {auto_prune: maybe, retention_days: '30'}", True, 30.0),
+        (b"sessions: {auto_prune: null, retention_days: 7.5}", False, 7.0),
+        (b"sessions: {auto_prune: 0}", False, None),
+        ("sessions:\n  retention_days: 7.5\n".encode("utf-16"), None, 7.0),
+        (b"sessions:\n", None, None),
+        (b"- a\n", None, None),
         (b"", None, None),
     ],
 )
@@ -36,6 +37,24 @@ def test_what_is_set_is_read(
     settings = written(tmp_path, content)
     assert (settings.auto_prune, settings.retention_days) == (auto_prune, days)
     assert settings.source.startswith("config.yaml")
+    assert settings.trouble is None
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"sessions: {auto_prune: true, retention_days: .nan}", "retention_days is no number"),
+        (b"sessions: {auto_prune: true, retention_days: {a: b}}", "retention_days is no number"),
+        (b"sessions: {auto_prune: true, retention_days: null}", "retention_days is no number"),
+        (b"sessions: {auto_prune: true, min_interval_hours: soon}", "min_interval_hours is no number"),
+        (b"a: &a [*a]\nsessions: *a\n", "no mapping"),
+        (b"sessions: 3\n", "no mapping"),
+    ],
+)
+def test_what_makes_pruning_fail_turns_it_off(tmp_path: Path, content: bytes, told: str) -> None:
+    settings = written(tmp_path, content)
+    assert settings.auto_prune is False
+    assert told in settings.source
     assert settings.trouble is None
 
 

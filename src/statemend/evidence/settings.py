@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import stat
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,18 @@ _REFUSALS = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 class Settings(msgspec.Struct, frozen=True):
     """The settings that decide whether Hermes deletes sessions by itself.
 
-    ``None`` means not set: the release's default holds. ``source`` says where the values come from, or
-    why there are none. ``trouble`` says why the file gives none although it is there; ``unread`` is whether
-    that leaves open what Hermes reads in it. From a file that is no valid YAML, Hermes too takes nothing."""
+    ``None`` means not set: the release's default holds. ``auto_prune`` is false too where pruning is asked
+    for and cannot be done. ``retention_days`` are days, ``interval_hours`` the least hours between two
+    prunings. ``source`` says where the values come from, or why there are none. ``trouble`` says why the file
+    gives none although it is there; ``unread`` is whether that leaves open what Hermes reads in it. From a
+    file that is no valid YAML, Hermes too takes nothing."""
 
     auto_prune: bool | None
     retention_days: float | None
     source: str
     trouble: str | None = None
     unread: bool = False
+    interval_hours: float | None = None
 
 
 def read_settings(root: Path) -> Settings:
@@ -56,9 +58,29 @@ def read_settings(root: Path) -> Settings:
             None, None, f"{CONFIGURATION} is {reason}", trouble=f"{reason}, so its settings do not hold"
         )
     sessions = config.get("sessions") if isinstance(config, dict) else None
-    if not isinstance(sessions, dict):
+    if sessions is None:
         return Settings(None, None, f"{CONFIGURATION}, which says nothing of sessions")
-    return Settings(_flag(sessions.get("auto_prune")), _days(sessions.get("retention_days")), CONFIGURATION)
+    return _settings(sessions)
+
+
+def _settings(sessions: Any) -> Settings:
+    """The settings as Hermes takes them: any value that Python calls true is a yes, the text ``off`` too, and
+    a value that is no number makes pruning fail before it deletes anything."""
+    if not isinstance(sessions, dict):
+        return Settings(False, None, f"{CONFIGURATION}, where sessions are no mapping: nothing is pruned")
+    auto_prune = bool(sessions["auto_prune"]) if "auto_prune" in sessions else None
+    numbers: dict[str, float | None] = {}
+    for key in ("retention_days", "min_interval_hours"):
+        try:
+            numbers[key] = int(sessions[key]) if key in sessions else None
+        except (TypeError, ValueError, OverflowError):
+            return Settings(False, None, f"{CONFIGURATION}, whose {key} is no number: pruning fails")
+    return Settings(
+        auto_prune,
+        numbers["retention_days"],
+        CONFIGURATION,
+        interval_hours=numbers["min_interval_hours"],
+    )
 
 
 def _unread(reason: str) -> Settings:
@@ -68,26 +90,3 @@ def _unread(reason: str) -> Settings:
 def _place(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     return f" (line {mark.line + 1})" if mark is not None else ""
-
-
-def _flag(value: Any) -> bool | None:
-    if isinstance(value, str):
-        return {
-            "true": True,
-            "yes": True,
-            "on": True,
-            "1": True,
-            "false": False,
-            "no": False,
-            "off": False,
-            "0": False,
-        }.get(value.strip().lower())
-    return bool(value) if isinstance(value, bool | int) else None
-
-
-def _days(value: Any) -> float | None:
-    try:
-        days = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return days if math.isfinite(days) else None

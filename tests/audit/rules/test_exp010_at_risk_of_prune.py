@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.audit.builder import DATA, NOW, HomeBuilder, facts
 
+from statemend.audit.facts import moment
 from statemend.audit.finding import Severity, Verdict
 
 Build = Callable[..., HomeBuilder]
@@ -124,3 +125,35 @@ def test_another_store_that_stays_does(build: Build) -> None:
     prunes(home)
     home.file("state.db.bak", home.store.read_bytes())
     assert home.findings("EXP010") == []
+
+
+@pytest.mark.parametrize("text", ["sessions: [\n", "a: b\n---\nc: d\n"])
+def test_a_broken_configuration_stops_this_rule_and_its_sister_alone(build: Build, text: str) -> None:
+    home = build("0.22.2", rich=True)
+    ran(home)
+    prunes(home, text)
+    ended = {result.id: result for result in home.audit().rules}
+    stopped = {id_ for id_, result in ended.items() if result.status == "could not run"}
+    assert stopped == {"EXP010", "EXP012"}
+    assert "config.yaml tells whether Hermes prunes, and it is not valid YAML" in ended["EXP010"].reason
+
+
+def test_without_anything_to_prune_the_configuration_does_not_matter(build: Build) -> None:
+    home = build("0.22.2")
+    prunes(home, "sessions: [\n")
+    assert home.result("EXP010").status == "clean"
+
+
+def test_the_next_run_waits_for_its_interval(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    home.insert("state_meta", key="last_auto_prune", value=str(NOW))
+    prunes(home, "sessions: {auto_prune: true, retention_days: 0, min_interval_hours: 48}\n")
+    finding = home.findings("EXP010")[0]
+    assert facts(finding)["may be pruned from"] == moment(NOW + 2 * DAY)
+
+
+@pytest.mark.parametrize(("version", "at_risk"), [("0.20.1", True), ("0.22.2", False)])
+def test_a_negative_retention_takes_all_and_later_nothing(build: Build, version: str, at_risk: bool) -> None:
+    home = build(version, rich=True)
+    prunes(home, "sessions: {auto_prune: true, retention_days: -1}\n")
+    assert bool(home.findings("EXP010")) is at_risk
