@@ -59,6 +59,8 @@ class RecipeContext:
         self.findings = tuple(findings)
         #: Ids of sessions that the operator wants back and no recipe has taken up yet.
         self.wanted = set(wanted)
+        #: All of them.
+        self.asked = frozenset(self.wanted)
         self._kept: dict[object, Any] = {}
 
     @property

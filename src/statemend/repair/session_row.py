@@ -1,8 +1,8 @@
 """Puts a session row together again from what is left of it, each column with its source.
 
-In this order: an export of the session, the gateway's route to it, the shape and time of its id, the log of
-its turns, accounts of tokens, its children, and at last its messages. What none of them tells stays as Hermes
-would leave it.
+In this order: an export of the session or another store that has it, the gateway's route to it, the shape and
+time of its id, the log of its turns, accounts of tokens, its children, and at last its messages. What none of
+them tells stays as Hermes would leave it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from statemend.repair.counting import Counted, count
 from statemend.repair.model_config import NotEditableError, with_key
 from statemend.repair.plan import Operation, Source
 from statemend.repair.recipe import RecipeContext, insert_of
-from statemend.repair.session_headers import header_of
+from statemend.repair.session_headers import account_of
 from statemend.repair.session_traces import Logged, Route, read_logs, read_routes
 from statemend.repair.substring_index import index_with_row
 from statemend.store.catalogue import CATALOGUE
@@ -146,7 +146,7 @@ class SessionRow:
         self._sources: dict[str, Source] = {}
         self._before: list[Operation] = []
         self._rows = rows or _stored_rows(context, session_id)
-        self._header = header_of(session_id, context.sections_of(session_id))
+        self._header = account_of(context, session_id)
         routes: dict[str, Route] = context.once(
             "routes", lambda: read_routes(context.store, context.inventory)
         )
@@ -199,7 +199,7 @@ class SessionRow:
         header, route, turn = self._header, self._route, self._turn
         exported = self._said("source")
         if header is not None and exported not in (None, *NAMELESS):
-            return exported, header.source("")
+            return exported, header.source("source")
         if route is not None and route.columns.get("source", "") not in NAMELESS:
             return route.columns["source"], route.source("")
         for shape, source in _ID_SHAPES:
@@ -220,7 +220,7 @@ class SessionRow:
     def _started_at(self) -> tuple[float, Source]:
         exported = self._said("started_at")
         if self._header is not None and exported is not None:
-            return exported, self._header.source("")
+            return exported, self._header.source("started_at")
         first = self._rows.first_at
         clock = _clock_of(self._id)
         offset = None if clock is None else self._clocks().offset_near(clock)
@@ -251,7 +251,7 @@ class SessionRow:
                 continue
             if column in ("ended_at", "end_reason") and not self._may_be_ended():
                 continue
-            self._set(column, value, header.source(""))
+            self._set(column, value, header.source(column))
         for column, text in sorted(route.columns.items()) if route is not None else ():
             if route is not None and column not in self._values:
                 self._set(column, text, route.source(""))
@@ -267,7 +267,7 @@ class SessionRow:
     def _model(self) -> None:
         exported = self._said("model")
         if self._header is not None and exported is not None:
-            self._set("model", exported, self._header.source(""))
+            self._set("model", exported, self._header.source("model"))
             return
         if self._store.table_exists("session_model_usage"):
             used = self._store.value(_USAGE, (self._id,))
@@ -282,7 +282,7 @@ class SessionRow:
         if self._header is None or parent is None or parent == self._id:
             return
         if self._store.value(_IS_SESSION, (parent,)) is not None or self._is_planned(parent):
-            self._set("parent_session_id", parent, self._header.source(""))
+            self._set("parent_session_id", parent, self._header.source("parent_session_id"))
         else:
             self._leave_out("parent_session_id", f"the export names {parent}, which is not in the store")
 
@@ -290,7 +290,7 @@ class SessionRow:
         title = self._said("title")
         if self._header is not None and title:
             if self._store.value(_TITLED, (title,)) is None and self._is_free(title):
-                self._set("title", title, self._header.source(""))
+                self._set("title", title, self._header.source("title"))
             else:
                 self._leave_out("title", "another session has it by now, and titles are unique")
         if "title" not in self._values and "title_source" in self._values:
@@ -301,12 +301,12 @@ class SessionRow:
         if self._header is None or not self._header.whole or not prompt:
             return
         if "system_prompt_hash" not in self._physical or not self._store.table_exists("system_prompts"):
-            self._set("system_prompt", prompt, self._header.source(""))
+            self._set("system_prompt", prompt, self._header.source("system_prompt"))
             return
         digest = hashlib.sha256(prompt.encode()).hexdigest()
         if self._store.value(_PROMPT, (digest,)) is None:
             self._before.append(insert_of(self._store, "system_prompts", {"hash": digest, "prompt": prompt}))
-        self._set("system_prompt_hash", digest, self._header.source(""))
+        self._set("system_prompt_hash", digest, self._header.source("system_prompt"))
 
     def _count(self) -> None:
         counted = self._rows.counted
@@ -332,7 +332,7 @@ class SessionRow:
             return
         source = self._told(f"the mark of a rebuilt row, {MARK}")
         if exported is not None and self._header is not None:
-            source = self._header.source("")
+            source = self._header.source("model_config")
             if config != exported:
                 source = msgspec.structs.replace(source, origin=f"{source.origin}, and the mark {MARK}")
         self._set("model_config", config, source)
