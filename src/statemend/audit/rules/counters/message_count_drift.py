@@ -7,7 +7,7 @@ empty, with every message in them.
 
 How it happens
 Rows were inserted, deleted or salvaged without the counter: by other programs, by a partial recovery, by
-an old gateway that counted twice, by a message that was stored while its session row was missing.
+an old gateway that counted twice (#12563), by a message that was stored while its session row was missing.
 
 How we know
 Each release keeps the counter in its own way, and every number that one of them would lawfully hold is

@@ -5,7 +5,7 @@ The session has messages that no artifact holds because they came later. That is
 export of a conversation that goes on; it is said so that nobody takes the export for the whole.
 
 How it happens
-Somebody exported the session and went on talking.
+Somebody exported the session and went on talking, with any release from 0.13 on.
 
 How we know
 The missing messages are newer than the export says it is, or newer than the newest message that it holds.

@@ -6,7 +6,7 @@ store, but the file must not stand for the whole session, and it must not licens
 
 How it happens
 An editor saved it again, a disk was full, a copy broke off, a tool converted line ends, or somebody changed
-the text.
+the text. No release alters an export that it has written.
 
 How we know
 A Markdown or QMD export carries the sha256 of its own text, its manifest.jsonl the sha256 of the whole

@@ -6,8 +6,8 @@ at that moment is not among them, and nothing said so. Whoever keeps the export 
 
 How it happens
 `hermes sessions export` with any filter (`--source`, `--older-than` and twenty more) chooses sessions as
-pruning does, and pruning takes only those that have ended. Many sessions never end: programs that are closed
-without a word, gateways, failed subagents.
+pruning does, and pruning takes only those that have ended (#89223). Many sessions never end: programs that
+are closed without a word, gateways, failed subagents.
 
 How we know
 The files that one manifest lists within seconds of each other, or that say so themselves where no manifest

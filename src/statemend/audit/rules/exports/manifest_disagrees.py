@@ -7,7 +7,7 @@ file that is not listed came from elsewhere, or the list is not whole.
 
 How it happens
 Somebody moved, renamed or deleted exports, or copied some into the folder. A manifest that was deleted is
-begun anew by the next export and then lists that one alone.
+begun anew by the next export and then lists that one alone. No release moves or deletes an export.
 
 How we know
 The last line for a file name is the valid one. A listed file is missing when nothing has its name beside the

@@ -6,8 +6,8 @@ were, and sometimes where there were none. Either is the only copy left of a ses
 export of turns that compaction archived and that the store will lose with the session.
 
 How it happens
-`--redact --delete-after-verified` deletes the originals and leaves the masked text alone. Or the session was
-pruned or deleted, and what remains is an export that was made for another purpose.
+`--redact --delete-after-verified` deletes the originals and leaves the masked text alone, in 0.22 too. Or the
+session was pruned or deleted, and what remains is an export that was made for another purpose.
 
 How we know
 For a session that is gone, everything that names it is put together, message by message: no transcript of it

@@ -7,7 +7,7 @@ take them for lost conversations. Nothing is lost.
 How it happens
 An account of tokens that arrives for a session which was deleted meanwhile makes the row again, with the
 source unknown. A client that opens a session again and again, without writing to it, leaves a flood: some
-messaging adapters did so several times a second.
+messaging adapters did so several times a second (#43212).
 
 How we know
 An opened session that was never used is ordinary, so a session without messages alone says nothing. Told are

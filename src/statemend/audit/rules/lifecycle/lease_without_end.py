@@ -8,7 +8,7 @@ then the conversation is not compressed, and 0.20 and newer refuse its turns and
 How it happens
 A clock that ran far ahead when the note was written, or that was set back since; a damaged cell; another
 program. An expired note, or one of a process that has ended, is lawful and is told nowhere: every release
-leaves such notes and takes no heed of them.
+from 0.16 on leaves such notes and takes no heed of them.
 
 How we know
 The end of the note lies more than a day after this audit, or is no time at all. Releases ask for five minutes

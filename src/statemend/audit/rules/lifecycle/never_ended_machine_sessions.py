@@ -6,9 +6,9 @@ subagents and programs that stay open for ever are neither removed nor exported,
 is lost or wrong.
 
 How it happens
-Early releases did not end their cron runs, and several still leave sessions of the API, of webhooks and of
-tools open. A crash leaves the run open that it cut off. A row that was made only to count tokens (source
-unknown) is ended by nobody.
+Early releases did not end their cron runs (#2998), and several still leave sessions of the API, of webhooks
+and of tools open. A crash leaves the run open that it cut off. A row that was made only to count tokens
+(source unknown) is ended by nobody.
 
 How we know
 The source of the session is one that only programs use, it is not pinned, it has no end, and nothing

@@ -8,8 +8,8 @@ in a ring that takes the parent with all its messages. Newer releases stop at a 
 then show a conversation whose beginning depends on where one enters it.
 
 How it happens
-A subagent run or a rescue wrote a marker that names a descendant, a tool outside Hermes edited the links,
-or two stores with the same ids were merged.
+A subagent run or a rescue wrote a marker that names a descendant (#49148), a tool outside Hermes edited
+the links, or two stores with the same ids were merged.
 
 How we know
 Every session points at its parent and at the session it was delegated from. In a sound store each of these

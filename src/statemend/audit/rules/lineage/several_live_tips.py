@@ -6,8 +6,8 @@ Each knows a part of the conversation, so the model answers from half of it, and
 with each message which half that is.
 
 How it happens
-Two gateways served one chat. A handoff was carried out twice when messages came in a burst. A route was lost
-or set back while the session that it led to went on.
+Two gateways served one chat. A handoff was carried out twice when messages came in a burst (#56391). A route
+was lost or set back while the session that it led to went on.
 
 How we know
 Open sessions with the same routing key and source, none of them archived, each with messages, and the time

@@ -8,7 +8,7 @@ that reads the session, with "Could not decode to UTF-8".
 
 How it happens
 A text copy of the store that stopped at a NUL or at a length, a salvage of a damaged file, a program that
-wrote bytes or another encoding, a flipped bit on the disk. No agent of Hermes writes such a cell.
+wrote bytes or another encoding, a flipped bit on the disk. No release writes such a cell.
 
 How we know
 Structured content is the marker, then a JSON list or object; text that merely begins like the marker is left

@@ -7,8 +7,9 @@ resume and export show the tail and take it for the whole.
 
 How it happens
 The session was deleted while its agent was still talking in it. The accounting of tokens then inserted a bare
-row for it, from which on appends were accepted again: the new turns were stored, the old ones were gone. A
-salvage of a damaged store makes such rows too, for messages whose session it could not read.
+row for it, in 0.13 to 0.22, from which on appends were accepted again: the new turns were stored, the old
+ones were gone. A salvage of a damaged store makes such rows too, for messages whose session it could not
+read.
 
 How we know
 What the store has of the session and what every file has of it is put together, message by message. Messages

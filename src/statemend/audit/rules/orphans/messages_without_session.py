@@ -7,7 +7,8 @@ failed`.
 
 How it happens
 A session was deleted by a program that does not enforce foreign keys, or while an agent was still talking
-in it. An older delete left the messages behind. The sessions table was damaged and only partly salvaged.
+in it. An older delete left the messages behind (#87928). The sessions table was damaged and only partly
+salvaged.
 
 How we know
 Rows of messages name a session id that sessions does not have. Ids are compared, nothing is inferred.

@@ -8,7 +8,8 @@ every message where the index finds nothing at all; where it finds others, these
 How it happens
 The triggers that keep an index up to date were missing for a while: a release that ran on a Python without
 full-text search drops them, and so do some tools before they copy many rows. Or rows were written past them:
-by a salvage, by another SQLite with triggers off, by a copy of tables.
+by a salvage, by another SQLite with triggers off, by a copy of tables. No release misses a row while its
+triggers stand.
 
 How we know
 Each index keeps the id of every row that it holds; that list is compared with the messages that its source

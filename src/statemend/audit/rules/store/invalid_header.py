@@ -7,7 +7,8 @@ replaced or salvaged, and every rule that needs the store could not run.
 
 How it happens
 A full disk or a power cut while the file was written, a copy or a restore that stopped half way, a file
-system that lost pages, a process that wrote to the wrong file.
+system that lost pages, a process that wrote to the wrong file. No release leaves
+such a file by itself.
 
 How we know
 From the bytes, before SQLite is asked: the 16 that name the format, the fields of the 100-byte header,

@@ -8,7 +8,7 @@ the store for an empty one.
 How it happens
 A repair that rebuilt the file with only part of its tables, a migration that stopped half way and was
 counted as done, a tool that recreated a table in an older form. Or the file is another program's
-database.
+database. No release leaves it so: each adds what is missing at every start, from 0.13 on.
 
 How we know
 Tables and columns are asked for by name. The number in schema_version is not believed: columns are added

@@ -6,8 +6,8 @@ conversations from before are missing, and nothing said so: the program works, t
 
 How it happens
 state.db was deleted or moved away while it was being looked into, a full disk or a crash left a file that
-some releases put aside before they begin a new one, a volume was not mounted, the home was restored without
-its store.
+releases from 0.20 on put aside before they begin a new one, a volume was not mounted, the home was restored
+without its store.
 
 How we know
 A row id of a message is never given twice in one store, not even after a deletion. Another store of this
