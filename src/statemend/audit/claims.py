@@ -154,16 +154,11 @@ def _strays(context: Context, child: Node, field: str) -> bool:
     value = getattr(child, field)
     if value in (None, "", ORPHANED, child.id, child.parent_id):
         return False
-    nodes = context.graph.nodes
-    seen = {child.id}
-    above = nodes.get(child.parent_id or "")
+    above = context.graph.nodes.get(child.parent_id or "")
     if above is not None and getattr(above, field) == value:
         return False
-    while above is not None and above.id not in seen:
-        if above.id == value:
-            return False
-        seen.add(above.id)
-        above = nodes.get(above.parent_id or "")
+    if context.graph.is_above(value, child.id):
+        return False
     return context.store.value(PRESENT, (value,)) is not None
 
 

@@ -8,7 +8,8 @@ looks up the few that can fit.
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left, bisect_right
+import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -28,6 +29,8 @@ CARRIED = 2
 #: So many rows behind the summary are compared with so many last rows of the parent: the carried tail.
 _FIRST = 12
 _LAST = 200
+#: Of the roots that the time alone ties to a dead end, so many times are looked at, the nearest.
+_NEAREST = 200
 
 PEER = "SELECT source, user_id, session_key, title, ended_at FROM sessions WHERE id = ?"
 FIRST_ROWS = """
@@ -136,7 +139,7 @@ class _Roots:
             found.update(self._numbered.get((own, number + 1), ()))
             comparable = [self._times.get(own, []), self._times.get(None, [])]
         for times in comparable:
-            found.update(_within(times, ended_at - HANDOFF_WINDOW, ended_at + HANDOFF_WINDOW))
+            found.update(_nearest(times, ended_at))
         return sorted(found)
 
 
@@ -155,10 +158,21 @@ def carried_rows(store: Store, parent: str, root: CutRoot) -> int:
     return sum(_digest(row) in tail for row in first if row[1])
 
 
-def _within(times: list[tuple[float, int]], low: float, high: float) -> Iterator[int]:
-    first = bisect_left(times, low, key=lambda entry: entry[0])
-    for _, place in times[first : bisect_right(times, high, key=lambda entry: entry[0])]:
-        yield place
+def _nearest(times: list[tuple[float, int]], at: float) -> Iterator[int]:
+    """The places whose time is within the window around ``at``, at most ``_NEAREST``, nearest first."""
+    later = bisect_left(times, at, key=lambda entry: entry[0])
+    earlier = later - 1
+    for _ in range(_NEAREST):
+        after = times[later][0] - at if later < len(times) else math.inf
+        before = at - times[earlier][0] if earlier >= 0 else math.inf
+        if min(before, after) > HANDOFF_WINDOW:
+            return
+        if after <= before:
+            yield times[later][1]
+            later += 1
+        else:
+            yield times[earlier][1]
+            earlier -= 1
 
 
 def _digest(row: tuple[Any, ...]) -> bytes:

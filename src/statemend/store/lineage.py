@@ -44,6 +44,7 @@ class Graph:
         self._fitting: dict[str, bool] = {}
         self._continuations: dict[str, tuple[Node, ...]] = {}
         self._successions: dict[Era, Succession] = {}
+        self._places: dict[str, tuple[int, int]] | None = None
 
     @classmethod
     def load(cls, store: Store) -> Graph:
@@ -144,6 +145,22 @@ class Graph:
             found |= kin
         return tuple(sorted(found))
 
+    def is_above(self, ancestor_id: str, session_id: str) -> bool:
+        """Whether following parent links from a session leads to another."""
+        if self._places is None:
+            self._places = _places(self._nodes, self._children)
+        above, below = self._places.get(ancestor_id), self._places.get(session_id)
+        if below is not None:
+            return above is not None and above[0] < below[0] and below[1] <= above[1]
+        seen = {session_id}  # the way up leads into a ring
+        node = self._nodes.get(session_id)
+        while node is not None and node.parent_id and node.parent_id not in seen:
+            if node.parent_id == ancestor_id:
+                return True
+            seen.add(node.parent_id)
+            node = self._nodes.get(node.parent_id)
+        return False
+
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         """Rings of parent links, and of delegate markers, each once and beginning with its smallest id."""
         parents = {node.id: node.parent_id for node in self._nodes.values()}
@@ -177,6 +194,23 @@ class Graph:
         if session_id not in self._openings:
             self._openings[session_id] = opens_with_summary(self._store, session_id)
         return self._openings[session_id]
+
+
+def _places(nodes: Mapping[str, Node], children: Mapping[str, list[Node]]) -> dict[str, tuple[int, int]]:
+    """For each session below a root, the first and the last number of a count through the tree that belong
+    to it and its descendants. Those from which no root is reached are left out."""
+    first: dict[str, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    waiting = [node.id for node in nodes.values() if node.parent_id not in nodes]
+    while waiting:
+        current = waiting.pop()
+        if current in first:
+            places[current] = (first[current], len(first) - 1)
+            continue
+        first[current] = len(first)
+        waiting.append(current)
+        waiting += [child.id for child in children.get(current, ())]
+    return places
 
 
 def _rings(onward: Mapping[str, str | None]) -> Iterator[tuple[str, ...]]:

@@ -31,6 +31,7 @@ class Succession:
         self._resumed = cache(self._find_resumed)
         self._exported = cache(self._find_exported)
         self._continued = cache(self._find_continued)
+        self._ends: dict[str, tuple[str, int] | None] = {}
 
     def resumes_with(self, session_id: str) -> str | None:
         """The child that resume goes on with from a session, ``None`` where it stops there."""
@@ -43,6 +44,9 @@ class Succession:
 
     def resume_tip(self, session_id: str) -> str:
         """The session that ``get_compression_tip`` returns; the session itself where nothing continues it."""
+        end = self._end(session_id)
+        if end is not None and end[1] <= _HOPS[self._era]:
+            return end[0]
         current = session_id
         seen = {current}
         for _ in range(_HOPS[self._era]):
@@ -73,6 +77,25 @@ class Succession:
             current = following
             chain[current] = None
         return tuple(chain) if session_id in chain else (session_id,)
+
+    def _end(self, session_id: str) -> tuple[str, int] | None:
+        """Where resume would end if it never gave up, and after how many steps; ``None`` where it would go
+        round. Every session on the way learns it too, so that a long line is walked once."""
+        way: dict[str, None] = {}
+        current = session_id
+        while current not in self._ends and current not in way:
+            way[current] = None
+            following = self._resumed(current)
+            if following is None:
+                self._ends[current] = (current, 0)
+                break
+            current = following
+        end = self._ends.get(current)
+        for each in reversed(way):
+            if each not in self._ends:
+                end = None if end is None else (end[0], end[1] + 1)
+                self._ends[each] = end
+        return self._ends[session_id]
 
     def _find_resumed(self, session_id: str) -> str | None:
         """The child that resume goes on with."""
