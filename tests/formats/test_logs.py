@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statemend.formats import log_lines, logs
+from statemend.formats import log_lines, log_turns, logs
 from statemend.formats.artifact import Kind
 
 CLOCK = "2026-09-01 10:00:00,123"
@@ -229,6 +229,82 @@ def test_hostile_lines_are_passed_over(tmp_path: Path) -> None:
     assert len(last.error) < log_lines.LONGEST_LINE
 
 
+def test_a_line_behind_zeroes_is_read(tmp_path: Path) -> None:
+    """What a power cut leaves: zeroes where the end of the log was, and the next line right behind them."""
+    begun = f"conversation turn: session={SESSION} model=m provider=p platform=cli history=0"
+    turn = logs.render_line(CLOCK, "INFO", "agent", begun)
+    zeroes = bytes(3 * log_lines.LONGEST_LINE)
+    parts = [b"started", zeroes, b"\n", zeroes, append_line().encode(), bytes(512), turn.encode(), bytes(9)]
+    path = wrote(tmp_path / "agent.log", b"".join(parts))
+    assert [(one.line, one.session_id) for one in logs.failures(path)] == [(2, SESSION)]
+    assert [(one.line, one.session_id) for one in log_turns.turns(path)] == [(3, SESSION)]
+
+
+TRACEBACK = f"""Traceback (most recent call last):
+  File "/opt/hermes/run_agent.py", line 2041, in _flush
+    self._session_db.append_message(session_id, message)
+Session DB append_message failed: {FOREIGN_KEY}
+{CLOCK} is when it began
+sqlite3.IntegrityError: {FOREIGN_KEY}
+
+During handling of the above exception, another exception occurred:
+
+  Session DB operation failed: database is locked
+"""
+
+
+@pytest.mark.parametrize(
+    "message", [APPEND, "Failed to persist ACP session s1", "finalize_turn: _persist_session failed: boom"]
+)
+def test_a_traceback_is_of_the_line_before_it(tmp_path: Path, message: str) -> None:
+    path = wrote(tmp_path / "agent.log", (append_line(message=message) + TRACEBACK) * 2)
+    lines = TRACEBACK.count("\n") + 1
+    assert [failure.line for failure in logs.failures(path)] == [1, 1 + lines]
+
+
+def test_an_error_of_several_lines_is_told_by_its_first(tmp_path: Path) -> None:
+    path = wrote(tmp_path / "agent.log", append_line(message=f"{APPEND}\n[SQL: INSERT INTO messages]"))
+    (failure,) = logs.failures(path)
+    assert failure.error == FOREIGN_KEY
+
+
+def test_two_processes_that_write_in_turn_keep_their_own_failures(tmp_path: Path) -> None:
+    """The lines of one stand between those of the other, also between the lines of its traceback."""
+    first, second = TRACEBACK.splitlines(keepends=True), TRACEBACK.splitlines(keepends=True)
+    torn = "".join(one + other for one, other in zip(first, second, strict=True))
+    text = append_line("2026-09-01 10:00:00,200", "a") + append_line("2026-09-01 10:00:00,100", "b") + torn
+    text += append_line("2026-09-01 10:00:00,300", "b") + append_line("2026-09-01 10:00:00,250", "a")
+    agent = wrote(tmp_path / "agent.log", text)
+    errors = wrote(tmp_path / "errors.log", "".join(sorted(text.splitlines(keepends=True))))
+    found = logs.distinct([*logs.failures(errors), *logs.failures(agent)])
+    assert [(one.clock[-3:], one.session_id) for one in found] == [
+        ("100", "b"),
+        ("200", "a"),
+        ("250", "a"),
+        ("300", "b"),
+    ]
+
+
+def test_rotated_logs_are_put_in_order_of_time(tmp_path: Path) -> None:
+    clocks = [f"2026-09-01 10:00:0{second},000" for second in range(4)]
+    files = [
+        wrote(tmp_path / "agent.log", append_line(clocks[3])),
+        wrote(tmp_path / "agent.log.1", append_line(clocks[2])),
+        wrote(tmp_path / "agent.log.2", append_line(clocks[1])),
+        wrote(tmp_path / "agent.log.3.gz", gzip.compress(append_line(clocks[0]).encode())),
+    ]
+    found = logs.distinct(failure for path in files for failure in logs.failures(path))
+    assert [failure.clock for failure in found] == clocks
+
+
+@pytest.mark.parametrize(("left", "error"), [(1, FOREIGN_KEY), (12, FOREIGN_KEY[:-11]), (30, ""), (33, None)])
+def test_a_last_line_that_is_cut_off_is_read_as_far_as_it_goes(
+    tmp_path: Path, left: int, error: str | None
+) -> None:
+    path = wrote(tmp_path / "agent.log", "a line\n" + append_line()[:-left])
+    assert [failure.error for failure in logs.failures(path)] == ([] if error is None else [error])
+
+
 def test_a_message_made_to_be_slow_is_not(tmp_path: Path) -> None:
     slow = "Session DB transcript append failed for " + "x (failure_count=" * 3500
     path = wrote(tmp_path / "agent.log", append_line(message=slow) * 200)
@@ -264,7 +340,7 @@ def test_other_files_are_not_taken_for_logs(head: bytes) -> None:
     assert logs.recognise(head) is None
 
 
-PARTS = st.sampled_from([b"mark", b"other", b"ma", b"rk", b"x", b"xxxxxxx", b"\n", b"\n", b"\r\n"])
+PARTS = st.sampled_from([b"mark", b"other", b"ma", b"rk", b"x", b"xxxxxxx", b"\0", b"\n", b"\n", b"\r\n"])
 
 
 @given(st.lists(PARTS, max_size=40).map(b"".join), st.integers(1, 20), st.integers(4, 12))

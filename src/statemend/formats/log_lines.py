@@ -19,7 +19,7 @@ _CHUNK = 256 * 1024
 
 
 class LogLines:
-    """Pairs of a line's number, from 1, and its bytes without the line break.
+    """Pairs of a line's number, from 1, and its bytes without the line break, and without zeroes.
 
     After the iteration ``fault`` says why a gzip could not be read to its end, or is ``None``.
     """
@@ -31,7 +31,7 @@ class LogLines:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         number, start = 1, b""
-        for block in self._blocks():
+        for block in self._texts():
             first, *others = block.split(b"\n")
             start += first[: LONGEST_LINE - len(start)]
             for piece in others:
@@ -46,7 +46,7 @@ class LogLines:
 
         Only the part of an overlong line that is kept is looked at. A mark has no line break in it."""
         number, start = 1, b""
-        for block in self._blocks():
+        for block in self._texts():
             whole = block.rfind(b"\n") + 1
             if not whole:
                 start += block[: LONGEST_LINE - len(start)]
@@ -66,6 +66,11 @@ class LogLines:
                 if self.fault is not None:
                     break
         return self.fault
+
+    def _texts(self) -> Iterator[bytes]:
+        """The blocks without zeroes: a power cut leaves them where the end of the log was, any number of them,
+        and the next line follows right behind them."""
+        return (block.replace(b"\0", b"") for block in self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
         with files.opened(self.path) as file:
