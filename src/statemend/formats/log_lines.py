@@ -68,8 +68,8 @@ class LogLines:
         return self.fault
 
     def _texts(self) -> Iterator[bytes]:
-        """The blocks without zeroes: a power cut leaves them where the end of the log was, any number of them,
-        and the next line follows right behind them."""
+        """The blocks without zeroes: a power cut leaves them where the end of the log was, and the next line
+        follows right behind them, however many they are."""
         return (block.replace(b"\0", b"") for block in self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
