@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.audit.builder import facts
 from tests.hermes.home import HermesError, HermesHome, assistant, user
 
 from statemend.audit.engine import audit
 from statemend.audit.finding import Verdict
+from statemend.formats import logs
+from statemend.formats.artifact import Kind
 
 MakeHome = Callable[..., HermesHome]
-GONE = "20260801_181000_bbbbbb"
+GONE, OTHER = "20260801_181000_bbbbbb", "20260801_182000_cccccc"
 
 
 def delete_under_a_running_agent(home: HermesHome) -> None:
@@ -26,6 +29,7 @@ def test_the_turns_after_it_are_lost_and_told_from_the_logs(hermes_home: MakeHom
     home = hermes_home(version, zone="Asia/Tokyo")
     delete_under_a_running_agent(home)
     home.stop()
+    check_lines(home)
 
     found = audit(home.path, rules=["ORP004"], now=home.now)
 
@@ -40,6 +44,35 @@ def test_the_turns_after_it_are_lost_and_told_from_the_logs(hermes_home: MakeHom
     assert evidence["failures"] == 2
     assert evidence["causes"] == ["FOREIGN KEY constraint failed"]
     assert str(evidence["first, local time of the log"]).startswith("2026-08-01 18:")
+
+
+def check_lines(home: HermesHome) -> None:
+    """Every file of the log is told, and the lines of a failure are the ones that are written here."""
+    for path in (home.path / "logs").glob("*.log*"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        assert not lines or logs.recognise(b"".join(lines)) is Kind.LOG
+        for one in logs.failures(path):
+            parts = one.clock, one.level, "run_agent", f"Session DB append_message failed: {one.error}"
+            assert lines[one.line - 1].decode() == logs.render_line(*parts, one.session_id)
+
+
+def test_two_agents_that_write_one_log_lose_each_their_own_turns(hermes_home: MakeHome) -> None:
+    homes = [hermes_home("0.19.0"), hermes_home("0.19.0")]
+    chats = [home.chat(session_id) for home, session_id in zip(homes, (GONE, OTHER), strict=True)]
+    for chat in chats:
+        chat.turns(1)
+    homes[0].delete(GONE)
+    homes[0].delete(OTHER)
+    for number in range(3):
+        for home, chat in zip(homes, chats, strict=True):
+            home.process.now = max(each.now for each in homes)
+            chat.say(user(f"question {number}"))
+    for home in homes:
+        home.stop()
+
+    found = audit(homes[0].path, rules=["ORP004"], now=homes[0].now)
+
+    assert {each.subject.session: facts(each)["failures"] for each in found.findings} == {GONE: 3, OTHER: 3}
 
 
 def test_messages_left_behind_are_orphans_that_refuse_each_append(
