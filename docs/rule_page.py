@@ -18,6 +18,7 @@ _FAMILIES = {
     "lineage": "Lineage: which session continues which",
     "messages": "Messages: rows and their states",
     "counters": "Counters: numbers that Hermes keeps",
+    "profiles": "Profiles: the stores of one home together",
 }
 
 

@@ -36,6 +36,7 @@ RULES = [
     "ORP002",
     "ORP004",
     "ORP005",
+    "PRO004",
 ]
 EXPORT = ArtifactEntry(path="/x/a.md", kind="markdown", size=1, sha256="0" * 64, sessions=("a",))
 

@@ -269,7 +269,7 @@ def _both_sides(evidence: Evidence) -> Check:
 
 
 def _lineage(evidence: Evidence) -> Check:
-    rules = (*(f"LIN{number:03}" for number in range(1, 14)), "ORP002")
+    rules = (*(f"LIN{number:03}" for number in range(1, 14)), "ORP002", "PRO004")
     return _check(
         evidence,
         "Lineage explicit",

@@ -13,7 +13,18 @@ from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
 
 #: Rules about lines that part, end or close into a ring; the one that says most about a family comes first.
-ABOUT_LINES = ("LIN003", "LIN002", "LIN001", "LIN004", "LIN005", "LIN006", "LIN010", "LIN009", "ORP002")
+ABOUT_LINES = (
+    "LIN003",
+    "LIN002",
+    "LIN001",
+    "LIN004",
+    "LIN005",
+    "LIN006",
+    "LIN010",
+    "LIN009",
+    "ORP002",
+    "PRO004",
+)
 
 
 def ambiguous(

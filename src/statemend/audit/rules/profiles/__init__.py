@@ -1,0 +1,1 @@
+"""Rules about the profiles of a home, each with a store of its own."""
