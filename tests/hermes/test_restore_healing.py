@@ -19,9 +19,10 @@ from tests.hermes.home import HOUR, Conversation, HermesHome, Oracle, assistant,
 from tests.hermes.oracles import copy_store
 
 from statemend.repair.apply import apply
-from statemend.repair.plan import dump
+from statemend.repair.plan import Plan, dump
 from statemend.repair.planner import make_plan
 from statemend.repair.run import State
+from statemend.store.content import decode_content, plain_text
 
 Ask = Callable[[str], Oracle]
 Row = dict[str, Any]
@@ -93,7 +94,8 @@ def talk(home: HermesHome, session_id: str) -> Conversation:
     home.title(session_id, f"Plan {session_id}")
     chat.compact()
     chat.say(user("And the end?"), assistant("The end."))
-    home.export(session_id, "jsonl")
+    for fmt in ("jsonl", "md", "html"):
+        home.export(session_id, fmt)
     return chat
 
 
@@ -120,7 +122,7 @@ def different(before: list[Row], after: list[Row]) -> set[str]:
     return {name for one, other in pairs for name, value in one.items() if other[name] != value}
 
 
-def restored(home: Path, folder: Path, now: float, *sessions: str) -> None:
+def restored(home: Path, folder: Path, now: float, *sessions: str) -> Plan:
     """The first option of every choice, carried out in a copy of the home."""
     shutil.copytree(home, folder / "home")
     plan = make_plan(folder / "home", now=now, restore=sessions)
@@ -129,6 +131,7 @@ def restored(home: Path, folder: Path, now: float, *sessions: str) -> None:
     (folder / "plan.json").write_bytes(dump(msgspec.structs.replace(plan, choices=tuple(choices))))
     run = apply(folder / "plan.json", run_dir=folder / "run", now=now)
     assert (run.state, run.remaining, run.new, run.troubles) == (State.APPLIED, (), (), ())
+    return plan
 
 
 def test_healing_gives_back_what_was_in_memory(healing: Healing) -> None:
@@ -164,3 +167,34 @@ def test_what_healing_leaves_out_where_tokens_were_counted_first_is_put_in_front
     assert stored(store, "messages", COUNTED)[-2:] == left
     display = shown(oracle, store, tmp_path / "copy", COUNTED)
     assert display[:-2] == healing.display[COUNTED]
+
+
+@pytest.mark.parametrize("fmt", ["md", "html"])
+def test_an_export_without_flags_gives_back_states_where_it_tells_how_many_were_live(
+    healing: Healing, fmt: str, oracle: Ask, tmp_path: Path
+) -> None:
+    home = shutil.copytree(healing.unhealed, tmp_path / "one")
+    for path in (home / "session-exports").iterdir():
+        if not path.name.startswith(LOST) or path.suffix != f".{fmt}":
+            path.unlink()
+
+    plan = restored(home, tmp_path, healing.now, LOST)
+
+    told = " ".join(plan.choices[0].options[0].evidence)
+    store = tmp_path / "home" / "state.db"
+    display = shown(oracle, store, tmp_path / "copy", LOST)
+    display = list(dict.fromkeys(map(words, display)))  # on a page parts are text, and then one message
+    assert display == list(dict.fromkeys(map(words, healing.display[LOST])))
+    live = [words(row) for row in stored(store, "messages") if row["active"]]
+    if fmt == "md":
+        assert live == [words(row) for row in healing.rows if row["active"]]
+        assert "come back live" not in told
+    else:
+        assert set(live) == set(display)
+        assert "16 messages before a summary come back live: nothing tells which of them" in told
+        assert "bear a wall time of an unknown zone" in told
+
+
+def words(row: Row) -> tuple[str, str]:
+    """What both formats keep of a message."""
+    return row["role"], plain_text(decode_content(row["content"])).strip()

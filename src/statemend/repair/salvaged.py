@@ -8,10 +8,10 @@ where both are known of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-import msgspec
-
+from statemend.audit.zone import LocalClocks
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.rows import Fidelity
 from statemend.evidence.salvage import Place, Salvage, salvage
@@ -22,6 +22,7 @@ from statemend.repair.salvaged_fields import Fields
 from statemend.repair.salvaged_rows import Filled, SalvagedRow
 from statemend.repair.salvaged_sources import LIVE, Sources
 from statemend.repair.salvaged_states import States
+from statemend.repair.salvaged_times import timed
 from statemend.repair.salvaged_values import row_values
 from statemend.store.connection import Store
 from statemend.store.message import RowState
@@ -101,7 +102,16 @@ class Salvaged:
             found += sorted(now, key=lambda row: places[row.message])
         stored = self._store.rows(_CALLS, (self.union.session_id,))
         rows, calls = paired(self.union.session_id, found, stored)
-        return tuple(_timed(rows)), calls
+        return tuple(timed(rows, self.union.messages, self._clocks, self._begun)), calls
+
+    @cached_property
+    def _clocks(self) -> LocalClocks:
+        return LocalClocks.load(self._store)
+
+    @property
+    def _begun(self) -> float | None:
+        starts = (each.section.started_at for each in self._sources)
+        return min((each for each in starts if each is not None), default=None)
 
     def _rows_of(self, number: int, is_live: bool, preferred: Place | None) -> Iterator[SalvagedRow]:
         """The rows that one message was."""
@@ -192,15 +202,6 @@ class Salvaged:
             if shown:
                 dropped |= set(conflict.messages) - set(shown)
         return dropped, preferred
-
-
-def _timed(rows: Sequence[SalvagedRow]) -> Iterator[SalvagedRow]:
-    """The rows, those of which no source tells the time with that of the row before."""
-    times = [row.values["timestamp"] for row in rows if row.timed]
-    at = times[0] if times else 0.0
-    for row in rows:
-        at = row.values.get("timestamp", at)
-        yield msgspec.structs.replace(row, values=row.values | {"timestamp": at})
 
 
 def salvaged(store: Store, inventory: Inventory, session_id: str) -> Salvaged:

@@ -7,7 +7,7 @@ messages that it bears decides that, it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 from statemend.evidence.saved import Saved
@@ -37,7 +37,9 @@ class States:
         if newest is None:
             return [number for number, each in enumerate(self._messages) if each.state in LIVE]
         shown = self._in_order(newest)
-        live = [number for number in shown if number not in self._archived]
+        head = self._kept_head or {}
+        live = sorted(head, key=head.__getitem__)
+        live += [number for number in shown if number not in self._archived and number not in head]
         summary = next((each for each in reversed(live) if self._sources.is_summary(each)), None)
         for number, message in enumerate(self._messages):
             if number in newest.places or message.state not in LIVE:
@@ -49,16 +51,17 @@ class States:
 
     @cached_property
     def undecided(self) -> tuple[int, ...]:
-        """Messages that are taken for live although some of them were archived: nothing tells which."""
+        """Messages that are taken for live although a compaction had archived some of them: nothing tells
+        which."""
         newest = self._sources.newest
-        if newest is None or self._archived or self._has_flags(newest):
+        if newest is None or self._kept_head is not None or self._has_flags(newest):
             return ()
         shown = self._in_order(newest)
-        before = self._before_summary(shown)
-        declared, live = newest.section.declared, newest.section.source_count
-        if declared is not None and live is not None and declared > live:
-            return tuple(shown[:before] if before else shown)
-        return tuple(shown[:before]) if before > _KEPT_HEAD else ()
+        before = self._before_summary(shown) or len(shown)
+        left = tuple(each for each in shown[:before] if each not in self._archived)
+        if self._tells_more_than_live(newest):
+            return () if len(left) + len(shown) - before == newest.section.source_count else left
+        return left if before < len(shown) and len(left) > _KEPT_HEAD else ()
 
     @property
     def replaced(self) -> RowState:
@@ -98,19 +101,39 @@ class States:
         if self._has_flags(newest):
             return newest.places.keys() - set(self._in_order(newest))
         known = {number for number in newest.places if self._messages[number].state is RowState.ARCHIVED}
-        return known | set(self._counted_out(newest))
+        if self._kept_head is None:
+            return known
+        shown = self._in_order(newest)
+        return known | (set(shown[: self._before_summary(shown)]) - self._kept_head.keys())
 
-    def _counted_out(self, newest: Shown) -> Iterator[int]:
-        """The messages that stand before the summary and were archived, where the number of live ones, which
-        are the summary, what follows it and at most a short head, decides it."""
-        declared, live = newest.section.declared, newest.section.source_count
+    @cached_property
+    def _kept_head(self) -> dict[int, int] | None:
+        """The live messages before the summary, and the place of each, where the number of live ones decides
+        it: they are the summary, what follows it, and at most a short head. ``None`` where it does not."""
+        newest = self._sources.newest
+        if newest is None or not self._tells_more_than_live(newest):
+            return None
         shown = self._in_order(newest)
         before = self._before_summary(shown)
-        if declared is None or live is None or declared <= live or len(shown) != declared:
-            return
-        head = live - (len(shown) - before)
-        if 0 <= head <= min(_KEPT_HEAD, before):
-            yield from shown[head:before]
+        head = (newest.section.source_count or 0) - (len(shown) - before)
+        if not before or len(shown) != newest.section.declared or not 0 <= head <= min(_KEPT_HEAD, before):
+            return None
+        return {
+            self._in_other_form(number, shown[head:before]): place
+            for place, number in enumerate(shown[:head])
+        }
+
+    def _tells_more_than_live(self, source: Shown) -> bool:
+        """Whether a source without flags says that it shows more messages than were live."""
+        declared, live = source.section.declared, source.section.source_count
+        return declared is not None and live is not None and declared > live and not self._has_flags(source)
+
+    def _in_other_form(self, number: int, among: list[int]) -> int:
+        """The row that a compaction wrote of a message, where that had parts and the first one was text, so
+        that a display shows both; else the message itself."""
+        at, words = self._messages[number].at, self._words(number)
+        alike = (each for each in among if self._messages[each].at == at and self._words(each) == words)
+        return next(alike, number)
 
     def _before_summary(self, shown: list[int]) -> int:
         """How many of these stand before the last summary among them."""

@@ -34,6 +34,7 @@ from statemend.repair.recipe import (
 )
 from statemend.repair.restored_session import session_row
 from statemend.repair.salvaged import Calls, Salvaged, SalvagedRow, Way, salvaged
+from statemend.repair.salvaged_times import zoneless
 from statemend.repair.session_traces import read_logs
 from statemend.store.message import RowState
 
@@ -150,7 +151,7 @@ def _step(
 def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> Iterator[str]:
     """What an operator must know before choosing, one sentence each."""
     messages = {row.message: row for row in rows}
-    times = [at for number in messages if (at := lost.union.messages[number].at) is not None]
+    times = [at for row in rows if row.timed and isinstance(at := row.values["timestamp"], int | float)]
     yield (
         f"{_messages(len(messages))} in {len(rows):,} rows come back, "
         f"from {moment(min(times, default=None))} to {moment(max(times, default=None))}."
@@ -164,8 +165,8 @@ def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> Iter
     undecided = [number for number in lost.states.undecided if number in messages]
     if undecided:
         yield (
-            f"{_messages(len(undecided))} come back live, although some of them were archived by a "
-            "compaction: no file tells which."
+            f"{_messages(len(undecided))} before a summary come back live: nothing tells which of them it "
+            "had replaced."
         )
     told = Counter(row.fidelity for row in messages.values())
     for fidelity, what in _FIDELITIES.items():
@@ -176,6 +177,9 @@ def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> Iter
         looks = "1 message looks" if unsure == 1 else f"{unsure:,} messages look"
         yield f"{looks} redacted, and nothing tells whether it is so."
     untimed = sum(not row.timed for row in messages.values())
+    wall = sum(map(zoneless, messages.values()))
+    if wall:
+        yield f"{_messages(wall)} bear a wall time of an unknown zone, which is taken as UTC."
     if untimed:
         yield f"{_messages(untimed)} get a made-up time, that of the message before."
     yield from _partnerless(calls)
