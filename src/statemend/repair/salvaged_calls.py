@@ -148,8 +148,10 @@ def _calls_of(row: SalvagedRow) -> Iterator[_Call]:
     if row.values.get("role") != "assistant":
         return
     for place, call in enumerate(_list(row.values.get("tool_calls"))):
-        function = call.get("function") if isinstance(call, dict) else None
-        named = function if isinstance(function, dict) else call if isinstance(call, dict) else {}
+        if not isinstance(call, dict):
+            continue
+        function = call.get("function")
+        named = function if isinstance(function, dict) else call
         tool, ids = named.get("name"), _ids(call)
         yield _Call(place, ids, _names(ids), tool if isinstance(tool, str) else None)
 
