@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Callable
 
 import pytest
-from tests.audit.builder import DATA, HomeBuilder, facts
+from tests.audit.builder import DATA, START, HomeBuilder, facts
+from tests.evidence.test_own_tables import delegate, owe
+from tests.formats.test_response_store import keep_responses
 
 from statemend.audit.finding import Severity, Verdict
 
@@ -144,3 +146,43 @@ def test_a_chat_that_only_the_file_of_routes_sends_to_nowhere(build: Build) -> N
     assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
     assert facts(finding)["ids"] == ["gone"]
     assert facts(finding)["keys of the chats"] == ["agent:main:telegram:dm:1"]
+
+
+def test_tasks_of_a_session_that_is_gone(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("kept", 2)
+    delegate(home, "kept", {"goal": "count"}, {"summary": "four"})
+    assert home.findings("ORP003") == []
+    delegate(home, "gone", {"goal": "a secret task"}, {"summary": "a secret result"})
+    (finding,) = home.findings("ORP003")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
+    told = facts(finding)
+    assert (told["ids"], told["texts of tasks and results"]) == (["gone"], 2)
+    assert told["first time"] == "2026-09-21T14:13:21Z"
+    assert "secret" not in str(finding)
+
+
+def test_a_reply_to_a_chat_that_has_no_session(build: Build) -> None:
+    home = build("0.19.0")
+    chat = "agent:main:telegram:dm:{}"
+    home.chat("kept", 2, session_key=chat.format(7))
+    owe(home, "turn 1 of kept", chat.format(7))
+    owe(home, "in another wording", chat.format(7))
+    owe(home, "of another profile", "agent:work:telegram:dm:7")
+    assert home.findings("ORP003") == []
+    owe(home, "a secret reply", chat.format(8), at=START + 60)
+    (finding,) = home.findings("ORP003")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
+    assert (facts(finding)["replies"], facts(finding)["keys of the chats"]) == (1, [chat.format(8)])
+    assert "secret" not in str(finding)
+
+
+def test_a_session_that_only_the_api_server_kept(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("kept", 2)
+    keep_responses(home, {"kept": ["turn 0 of kept", "turn 1 of kept"]})
+    assert home.findings("ORP003") == []
+    keep_responses(home, {"gone": ["hello", "hi"]})
+    (finding,) = home.findings("ORP003")
+    assert (finding.subject.session, finding.severity) == ("gone", Severity.MEDIUM)
+    assert facts(finding)["kinds of files"] == ["response-store"]

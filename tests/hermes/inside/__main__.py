@@ -88,9 +88,17 @@ class Inside:
     def op_constant(self, module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name)
 
-    def op_function(self, module: str, name: str, args: list[Any]) -> Any:
+    def op_function(
+        self, module: str, name: str, args: list[Any], options: dict[str, Any] | None = None
+    ) -> Any:
         """A function of the release that stands by itself."""
-        return getattr(importlib.import_module(module), name)(*args)
+        return getattr(importlib.import_module(module), name)(*args, **(options or {}))
+
+    def op_keep_response(self, response_id: str, data: dict[str, Any]) -> None:
+        """A response as the API server keeps it."""
+        store = importlib.import_module("gateway.platforms.api_server").ResponseStore()
+        store.put(response_id, data)
+        store.close()
 
     def op_agent(self, chat: int, name: str, args: list[Any], options: dict[str, Any]) -> Any:
         """A method of a chat's agent; newer releases keep some as functions of the agent."""

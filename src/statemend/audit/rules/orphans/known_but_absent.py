@@ -1,21 +1,24 @@
 """Sessions that something beside the store knows are not in it.
 
 What it means
-Logs tell of turns, files hold messages, or a chat is routed to a session of which the store has neither the
-row nor a message. Either it was deleted, by somebody or by pruning, or the store lost it or never had it.
+Logs tell of turns, files hold messages, a chat is routed to a session, or a subagent had its task from one,
+of which the store has neither the row nor a message. Or a reply is kept for a chat of which no session is
+there: its text may be all that is left. Either it was deleted, by somebody or by pruning, or the store lost
+it or never had it.
 
 How it happens
-Deleting and pruning leave no trace in a store. Nor does what should not happen: a row that could not be made
-because the store was locked, a store that was replaced under a running program, a salvage that left rows
-behind.
+Deleting and pruning leave no trace in a store, in no release. Nor does what should not happen: a row that
+could not be made because the store was locked, a store that was replaced under a running program, a salvage
+that left rows behind.
 
 How we know
 Ids are compared. Left out is what other rules tell of: messages without a session row, appends that failed,
 exports that are proved incomplete, sessions of which only a filtered export is left, and those of which only
 routes and bindings in the store itself are left. Told apart are sessions of which a whole transcript or
 another store is left (exported or copied, and deleted since, is what that looks like: a leftover), those of
-which only a running agent's own files are left, one finding each, and those that only logs or the gateway's
-file of routes name.
+which only a running agent's own files are left, one finding each, and those that only logs, the gateway's
+file of routes or the store's own tables of tasks and replies name. Replies to chats of other profiles are
+left out: their sessions are in other stores.
 
 What to do
 `statemend show` says of each what could be restored, from which files and how well. If one is missed, keep
@@ -35,6 +38,7 @@ from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.known import KNOWN
+from statemend.audit.own_traces import traces_of_gone
 from statemend.audit.routes import ways_to_nothing
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.audit.rules.exports import deleted_after_incomplete_export
@@ -55,6 +59,17 @@ def check(context: Context) -> Iterator[Finding]:
         if session_id not in told and session_id not in kept and _has_messages(session):
             yield _traced(context, session)
     yield from _named(context, told | _routed(context) | absent.keys())
+    for trace in traces_of_gone(context, told | _routed(context) | absent.keys()):
+        yield RULE.finding(
+            context,
+            key=trace.key,
+            severity=Severity.LOW,
+            summary=trace.summary,
+            evidence=trace.evidence,
+            remedy="Nothing is to be done if it was deleted; otherwise save the texts (statemend artifacts "
+            f"--with-content) before Hermes drops these rows, after {trace.kept}.",
+            command=context.command("artifacts", context.home.root),
+        )
 
 
 def _told_elsewhere(context: Context) -> set[str]:
