@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from statemend.evidence.rows import Logical, SessionRows, Tally
 from statemend.formats.artifact import AUTOMATIC, FILTERED, IN_MEMORY, Kind, Section
 from statemend.formats.clock import finite
-from statemend.store.history import RowState
+from statemend.store.history import Message, RowState
 
 
 class Cause(StrEnum):
@@ -46,15 +46,18 @@ class Missing(msgspec.Struct, frozen=True):
 class Compactions:
     """The compactions of one session, and which of them an artifact was made after.
 
-    A compaction is known by its summary row. ``newest`` is the highest row id that the artifact holds.
+    A compaction is known by its summary row. ``newest`` is the highest row that the artifact was surely made
+    after: unless it says ids itself, a row that was written again with its time may be the first one.
     """
 
     def __init__(self, rows: SessionRows, tally: Tally, exported_at: float | None) -> None:
         self._rows = rows
         self._held = tally.held
-        self.newest = max(tally.held, default=0)
+        first = (rows.twins.get(row_id, row_id) for row_id in tally.held)
+        self.newest = tally.named or max(first, default=0)
         self.exported_at = exported_at
         self._summaries = [row.id for row in rows.rows if row.summary]
+        self._dated = [*_dated(rows.rows)]
         self._live = [row.id for row in rows.rows if row.state is RowState.LIVE]
 
     def was_archived(self, logical: Logical) -> bool:
@@ -63,9 +66,14 @@ class Compactions:
         boundary = self._next(self._summaries, logical) or self._next(self._live, logical)
         if not logical.archived or boundary is None:
             return False
-        time = finite(self._rows.by_id[boundary].timestamp)
-        said = self.exported_at is not None and time is not None and self.exported_at >= time
-        return said or self.newest >= boundary
+        if self.newest >= boundary:
+            return True
+        dated = bisect_left(self._dated, (boundary,))
+        return (
+            self.exported_at is not None
+            and dated < len(self._dated)
+            and self.exported_at >= self._dated[dated][1]
+        )
 
     def archived_held(self) -> int:
         """How many messages the artifact shows that had been archived when it was made. One whose words a
@@ -89,6 +97,17 @@ class Compactions:
     def _next(row_ids: Sequence[int], logical: Logical) -> int | None:
         place = bisect_right(row_ids, logical.rows[-1])
         return row_ids[place] if place < len(row_ids) else None
+
+
+def _dated(rows: Sequence[Message]) -> Iterator[tuple[int, float]]:
+    """The rows, by id, whose time is surely that of their insert: what a compaction writes again with its
+    time is no newer than what was there before."""
+    latest = float("-inf")
+    for row in rows:
+        time = finite(row.timestamp)
+        if time is not None and time > latest:
+            latest = time
+            yield row.id, time
 
 
 def missing_messages(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from statemend.evidence.carried import carried_copies
+from statemend.evidence.carried import carried_copies, text_key
 from statemend.store.connection import Store
 from statemend.store.display import fold
 from statemend.store.history import Message, RowState, View, messages
@@ -56,13 +56,31 @@ class SessionRows:
 
     @cached_property
     def copies(self) -> dict[int, tuple[int, ...]]:
-        """Row id → the other rows with the same words under another time, where compaction copied them."""
-        pairs = carried_copies(self.rows)
+        """Row id → the other rows that have its words under another time, where compaction copied them. A
+        summary that absorbed a row has its words, and the row has not those of the summary."""
         alike: dict[int, list[int]] = {}
-        for copy, original in sorted(pairs.items()):
-            alike.setdefault(original, [original]).append(copy)
-            alike[copy] = alike[original]
-        return {row_id: tuple(each for each in family if each != row_id) for row_id, family in alike.items()}
+        absorbing: dict[int, list[int]] = {}
+        for copy, original in sorted(carried_copies(self.rows).items()):
+            family = alike.setdefault(original, [original])
+            if text_key(self.by_id[copy]) == text_key(self.by_id[original]):
+                family.append(copy)
+                alike[copy] = family
+            else:
+                absorbing.setdefault(family[0], []).append(copy)
+        return {
+            row_id: (*(each for each in family if each != row_id), *absorbing.get(family[0], ()))
+            for row_id, family in alike.items()
+        }
+
+    @cached_property
+    def twins(self) -> dict[int, int]:
+        """Row id of a copy that kept its time → the first row with the same words and time, where compaction
+        may have written it again."""
+        if not any(row.summary for row in self.rows):
+            return {}
+        first: dict[Hashable, int] = {}
+        found = {row.id: first.setdefault((row.timestamp, text_key(row)), row.id) for row in self.rows}
+        return {row_id: original for row_id, original in found.items() if original != row_id}
 
 
 class Tally:
@@ -72,6 +90,7 @@ class Tally:
     artifact shows with another text, ``extra`` counts records that match no row, ``repeated`` records
     that match only rows already found. ``cut`` says that the artifact ends in the middle of a message,
     ``inactive`` that it shows rows as no longer live, ``absent`` that it has no place for this session.
+    ``named`` is the highest row id that its records say themselves, of rows that say the same.
     """
 
     def __init__(self, rows: SessionRows) -> None:
@@ -83,6 +102,7 @@ class Tally:
         self.cut = False
         self.inactive = False
         self.absent = False
+        self.named = 0
         self._rows = rows
         self._last = 0
         self._shown: set[int] = set()
@@ -95,9 +115,14 @@ class Tally:
 
     def take(self, candidates: Sequence[int], fidelity: Fidelity, hint: int | None = None) -> bool:
         """Give one of ``candidates`` to the record at hand: the row ``hint`` if it is among them, else
-        one whose message has not been seen yet, in the order of the rows. ``False`` when all are
-        taken."""
-        chosen = hint if hint in candidates and hint not in self.held else self._next(candidates)
+        one whose message has not been seen yet, in the order of the rows. One that a display hides is given
+        only where it shows none of them. ``False`` when all are taken."""
+        if hint is not None and hint in candidates:
+            self.named = max(self.named, hint)
+        hinted = hint in candidates and hint not in self.held
+        chosen = hint if hinted and hint in self._rows.place else self._next(candidates)
+        if hinted and chosen not in self._rows.place:
+            chosen = hint
         if chosen is not None:
             self.give(chosen, fidelity)
         return chosen is not None
