@@ -34,6 +34,7 @@ def put(home: HomeBuilder, *files: str, version: str | None = None) -> None:
         shutil.copyfile(source, target)
 
 
+@pytest.mark.fires("EXP001")
 @pytest.mark.parametrize("version", BEFORE_THE_FIX)
 @pytest.mark.parametrize("file", TRANSCRIPTS)
 def test_a_transcript_of_live_rows_lacks_exactly_the_archived_ones(
@@ -60,6 +61,7 @@ def test_an_export_of_prompts_lacks_the_archived_prompts(build: Build, version: 
     assert finding.subject.message_ids == (36, 38, 40, 42)
 
 
+@pytest.mark.near_miss("EXP001")
 @pytest.mark.parametrize("file", [*TRANSCRIPTS, *PROMPTS])
 def test_exports_made_after_the_fix_are_silent(build: Build, file: str) -> None:
     home = build("0.22.2", rich=True)

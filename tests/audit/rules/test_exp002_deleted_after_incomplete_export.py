@@ -46,6 +46,7 @@ def delete(home: HomeBuilder, *session_ids: str) -> None:
         )
 
 
+@pytest.mark.fires("EXP002")
 @pytest.mark.parametrize("version", BEFORE_THE_FIX)
 @pytest.mark.parametrize("file", FILES)
 def test_a_compacted_session_deleted_after_an_export_of_its_live_rows(
@@ -244,6 +245,7 @@ def test_an_export_that_ends_long_before_the_compaction_leaves_it_undecidable(bu
     assert facts(finding)["exports from before the compaction"] == 1
 
 
+@pytest.mark.near_miss("EXP002")
 def test_a_deleted_session_that_was_never_compacted_is_silent(build: Build) -> None:
     home = build()
     exported(home, row(1, "user", "first", START + 5), row(2, "assistant", "yes", START + 9))

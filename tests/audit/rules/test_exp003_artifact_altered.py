@@ -11,6 +11,8 @@ from tests.audit.builder import DATA, EXPORTED, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
+pytestmark = pytest.mark.built("EXP003", "no release alters an export that it has written")
+
 Build = Callable[..., HomeBuilder]
 TOOLS = "20260801_100000_cccccc-tools"
 
@@ -32,6 +34,7 @@ def test_the_exports_of_every_release_are_intact(build: Build, version: str) -> 
     }
 
 
+@pytest.mark.fires("EXP003")
 @pytest.mark.parametrize(("folder", "suffix"), [("md", "md"), ("qmd", "qmd")])
 def test_a_changed_word_is_found(build: Build, folder: str, suffix: str) -> None:
     home = build()
@@ -104,6 +107,7 @@ def test_another_export_in_the_place_of_the_listed_one_is_undecidable(build: Bui
     assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.UNDECIDABLE]
 
 
+@pytest.mark.near_miss("EXP003")
 def test_the_last_line_of_the_manifest_counts(build: Build) -> None:
     home = build()
     folder = copy(home, "md")

@@ -27,6 +27,7 @@ def put(home: HomeBuilder, kind: str) -> Path:
     return target
 
 
+@pytest.mark.fires("EXP004")
 @pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
 @pytest.mark.parametrize("kind", FILES)
 def test_later_messages_are_counted(build: Build, version: str, kind: str) -> None:
@@ -47,6 +48,7 @@ def test_an_export_of_everything_is_silent(build: Build, kind: str) -> None:
     assert home.findings("EXP004") == []
 
 
+@pytest.mark.near_miss("EXP004")
 def test_archived_rows_that_the_export_left_out_are_not_later(build: Build) -> None:
     home = build("0.19.0", rich=True)
     source = DATA / "exports/0.19.0/md/20260801_120000_ffffff-compacted-in-place.md"

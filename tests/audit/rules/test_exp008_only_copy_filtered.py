@@ -33,6 +33,7 @@ def delete(home: HomeBuilder, session_id: str) -> None:
     )
 
 
+@pytest.mark.fires("EXP008")
 @pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
 def test_only_the_prompts_of_a_session_are_left(build: Build, version: str) -> None:
     home = build(version, rich=True)
@@ -54,6 +55,7 @@ def test_only_a_redacted_transcript_is_left(build: Build, version: str) -> None:
     assert facts(finding)["of these masked, as far as can be told"] == 1
 
 
+@pytest.mark.near_miss("EXP008")
 def test_a_plain_transcript_beside_them_is_silent(build: Build) -> None:
     home = build("0.19.0", rich=True)
     put(home, PROMPTS, f"jsonl/single-P-{PLAN}.jsonl", REDACTED, PLAIN)

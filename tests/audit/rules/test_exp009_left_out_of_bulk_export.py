@@ -38,6 +38,7 @@ def exported(home: HomeBuilder, *sessions: str, at: float = AT, pause: float = 0
 ALL = ("s0", "s1", "s2", "s3")
 
 
+@pytest.mark.fires("EXP009")
 def test_an_open_session_among_those_exported(build: Build) -> None:
     home = chats(build())
     exported(home, *ALL)
@@ -66,6 +67,7 @@ NEAR_MISSES = {
 }
 
 
+@pytest.mark.near_miss("EXP009")
 @pytest.mark.parametrize(("change", "sessions"), NEAR_MISSES.values(), ids=NEAR_MISSES)
 def test_near_misses_are_silent(build: Build, change: str, sessions: tuple[str, ...]) -> None:
     home = chats(build())

@@ -25,6 +25,7 @@ def ran(home: HomeBuilder) -> None:
     home.insert("state_meta", key="last_auto_prune", value=str(NOW - DAY))
 
 
+@pytest.mark.fires("EXP010")
 @pytest.mark.parametrize("version", ["0.18.2", "0.19.0", "0.20.1", "0.22.2"])
 def test_a_setting_that_prunes_puts_archived_messages_at_risk(build: Build, version: str) -> None:
     home = build(version, rich=True)
@@ -83,6 +84,7 @@ def test_a_session_that_never_ended_is_silent(build: Build) -> None:
     assert home.findings("EXP010") == []
 
 
+@pytest.mark.near_miss("EXP010")
 def test_a_pinned_session_is_silent(build: Build) -> None:
     home = build("0.22.2", rich=True)
     prunes(home)

@@ -11,6 +11,8 @@ from tests.audit.builder import DATA, EXPORTED, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
+pytestmark = pytest.mark.built("EXP011", "people move and delete exports, no release does")
+
 Build = Callable[..., HomeBuilder]
 TOOLS = "20260801_100000_cccccc"
 FILE = f"{TOOLS}-tools.md"
@@ -42,6 +44,7 @@ def test_the_manifests_of_every_release_agree_with_their_files(build: Build, ver
     assert [each for each in found if each.verdict is not Verdict.LEFTOVER] == []
 
 
+@pytest.mark.fires("EXP011")
 def test_a_missing_export_of_a_session_that_is_gone(home: HomeBuilder) -> None:
     (folder(home) / FILE).unlink()
     drop(home)
@@ -99,6 +102,7 @@ def test_other_formats_are_not_listed_by_any_manifest(home: HomeBuilder) -> None
     assert home.findings("EXP011") == []
 
 
+@pytest.mark.near_miss("EXP011")
 def test_a_changed_file_is_told_of_by_another_rule(home: HomeBuilder) -> None:
     path = folder(home) / FILE
     path.write_bytes(path.read_bytes().replace(b"List files", b"Lose files"))

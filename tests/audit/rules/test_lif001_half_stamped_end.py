@@ -12,6 +12,7 @@ from statemend.audit.finding import Severity, Verdict
 Build = Callable[..., HomeBuilder]
 
 
+@pytest.mark.fires("LIF001")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_end_without_a_reason_is_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -36,6 +37,7 @@ def test_a_reason_without_an_end_is_a_fault(build: Build, reason: str, severity:
     assert "ended at" not in facts(finding)
 
 
+@pytest.mark.near_miss("LIF001")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_open_and_ended_sessions_are_silent(build: Build, version: str) -> None:
     home = build(version)

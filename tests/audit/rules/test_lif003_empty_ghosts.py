@@ -19,6 +19,7 @@ def empty(home: HomeBuilder, number: int, gap: float = 1.0, source: str = "teleg
         home.session(f"{source}_{each}", source=source, **at)
 
 
+@pytest.mark.fires("LIF003")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_row_of_unknown_source_is_a_leftover(build: Build, version: str) -> None:
     home = build(version)
@@ -48,6 +49,7 @@ def test_sessions_that_were_opened_and_left_are_silent(build: Build, version: st
     assert home.findings("LIF003") == []
 
 
+@pytest.mark.near_miss("LIF003")
 @pytest.mark.parametrize(
     "values",
     [{"message_count": 3}, {"pinned": 1}, {"parent_session_id": "cli"}, {"started_at": NOW - 3600}],

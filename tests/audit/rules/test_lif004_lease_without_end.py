@@ -10,6 +10,10 @@ from tests.audit.builder import NOW, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Verdict
 
+pytestmark = pytest.mark.built(
+    "LIF004", "no release asks for more than minutes; it takes a clock that ran ahead"
+)
+
 Build = Callable[..., HomeBuilder]
 TABLES = {"compression_locks": "session_id", "session_turn_leases": "conversation_id"}
 DAY = 86400.0
@@ -20,6 +24,7 @@ def note(home: HomeBuilder, table: str, expires_at: object, holder: str = "elsew
     home.insert(table, **values)
 
 
+@pytest.mark.fires("LIF004")
 @pytest.mark.parametrize("table", TABLES)
 def test_a_note_that_lasts_for_days_is_a_fault(build: Build, table: str) -> None:
     home = build("0.22.2")
@@ -38,6 +43,7 @@ def test_a_note_that_never_ends_is_told_so(build: Build) -> None:
     assert facts(finding)["until"] == "never"
 
 
+@pytest.mark.near_miss("LIF004")
 @pytest.mark.parametrize("expires_at", [0.0, NOW - 60, NOW + 60, NOW + DAY])
 @pytest.mark.parametrize("table", TABLES)
 def test_lawful_notes_are_silent(build: Build, table: str, expires_at: float) -> None:

@@ -30,6 +30,7 @@ def continued(
     home.message(session_id, "assistant", "And so on.", **at)
 
 
+@pytest.mark.fires("LIN001")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_end_without_continuation_is_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -58,6 +59,7 @@ def test_an_empty_continuation_is_a_continuation(build: Build) -> None:
     assert home.findings("LIN001") == []
 
 
+@pytest.mark.near_miss("LIN001")
 def test_a_continuation_with_an_inherited_marker_counts(build: Build) -> None:
     home = build("0.20.1")
     home.chat("first", 2)

@@ -24,6 +24,7 @@ def child(home: HomeBuilder, session_id: str, after: float, first: str = SUMMARY
     home.message(session_id, "assistant", "And so on.", timestamp=END + after + 1)
 
 
+@pytest.mark.fires("LIN002")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_two_continuations_with_rows_are_a_fork(build: Build, version: str) -> None:
     home = build(version)
@@ -66,6 +67,7 @@ def test_an_empty_second_continuation_is_silent(build: Build) -> None:
     assert home.findings("LIN002") == []
 
 
+@pytest.mark.near_miss("LIN002")
 @pytest.mark.parametrize("marker", ["_branched_from", "_delegate_from", "_reset_from"])
 def test_a_marked_sibling_is_silent(build: Build, marker: str) -> None:
     home = build("0.22.2")

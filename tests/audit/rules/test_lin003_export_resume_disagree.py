@@ -32,6 +32,7 @@ def disagreement(home: HomeBuilder) -> None:
     child(home, "two", 2)
 
 
+@pytest.mark.fires("LIN003")
 @pytest.mark.parametrize("version", WITH_LINEAGE_EXPORT)
 def test_a_stale_elder_and_a_live_younger_disagree(build: Build, version: str) -> None:
     home = build(version)
@@ -105,6 +106,7 @@ def test_an_inherited_marker_is_silent(build: Build) -> None:
     assert home.findings("LIN003") == []
 
 
+@pytest.mark.near_miss("LIN003")
 @pytest.mark.parametrize("version", ["0.18.2", "0.19.0", "0.20.1", "0.22.2"])
 @pytest.mark.parametrize("marker", ["_branched_from", "_delegate_from"])
 def test_a_branch_or_subagent_that_was_compressed_is_exported_alone_and_silent(

@@ -50,6 +50,7 @@ def only(home: HomeBuilder) -> Finding:
     return finding
 
 
+@pytest.mark.fires("LIN005")
 @pytest.mark.parametrize("version", MARKED)
 @pytest.mark.parametrize("reason", ["compression", "cli_close", None])
 def test_a_branch_that_a_deletion_would_take_is_a_fault(
@@ -159,6 +160,7 @@ def test_what_no_release_goes_wrong_by_is_silent(
     assert home.findings("LIN005") == []
 
 
+@pytest.mark.near_miss("LIN005")
 @pytest.mark.parametrize("mark", [BRANCH, RESET, DELEGATE])
 def test_a_copied_marker_is_lawful(build: Build, mark: str) -> None:
     home = build("0.22.2")

@@ -25,6 +25,7 @@ def copied(home: HomeBuilder, rows: int = 4, at: float = BEGAN, **values: Any) -
     home.message("new", "user", "another way", timestamp=BEGAN + 60)
 
 
+@pytest.mark.fires("LIN006")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_unmarked_copy_under_an_open_parent_is_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -53,6 +54,7 @@ def test_a_marked_session_is_silent(build: Build, marker: str) -> None:
     assert home.findings("LIN006") == []
 
 
+@pytest.mark.near_miss("LIN006")
 @pytest.mark.parametrize(
     "values",
     [

@@ -22,6 +22,7 @@ def marked(home: HomeBuilder, mark: str = "talk", **values: Any) -> None:
     home.chat("dm", 4, **told)
 
 
+@pytest.mark.fires("LIN007")
 @pytest.mark.parametrize("version", ROUTING)
 def test_a_key_on_a_marked_conversation_is_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -66,6 +67,7 @@ def test_what_the_mark_names_is_told(build: Build, mark: str, named: str) -> Non
     assert facts(finding)["the mark names"] == named
 
 
+@pytest.mark.near_miss("LIN007")
 @pytest.mark.parametrize(
     "values",
     [

@@ -26,6 +26,7 @@ def short_chat(home: HomeBuilder, session_id: str = "chat", **values: Any) -> No
     home.message(session_id, "assistant", "One file.", finish_reason="stop")
 
 
+@pytest.mark.fires("LIN008")
 @pytest.mark.parametrize("version", TAGGING)
 def test_a_chat_of_two_turns_is_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -143,6 +144,7 @@ def test_a_continuation_that_begins_with_protected_messages_is_a_fault(build: Bu
     assert finding.subject.session == "new"
 
 
+@pytest.mark.near_miss("LIN008")
 def test_a_compacted_subagent_run_is_silent(build: Build) -> None:
     home = build()
     home.chat("talk", 4)

@@ -26,6 +26,7 @@ def cut(home: HomeBuilder, after: float = 1.0, first: str = SUMMARY, **values: o
     return row
 
 
+@pytest.mark.fires("LIN009")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_fitting_dead_end_makes_it_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -77,6 +78,7 @@ def test_two_in_place_compactions_of_a_short_chat_are_silent(build: Build) -> No
     assert home.findings("LIN009") == []
 
 
+@pytest.mark.near_miss("LIN009")
 @pytest.mark.parametrize("rows", [1, 4])
 def test_one_compacted_within_two_seconds_of_its_first_message_and_again_is_silent(
     build: Build, rows: int

@@ -23,6 +23,7 @@ def compressed(home: HomeBuilder, reason: str = "compression") -> None:
     home.message("new", "assistant", "And so on.", timestamp=END + 2)
 
 
+@pytest.mark.fires("LIN010")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_turns_beside_the_line_are_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -83,6 +84,7 @@ def test_turns_after_an_end_that_came_by_itself_are_silent(build: Build, reason:
     assert home.findings("LIN010") == []
 
 
+@pytest.mark.near_miss("LIN010")
 @pytest.mark.parametrize(
     "values",
     [{"active": 0}, {"timestamp": "late"}, {"timestamp": END + 59}],

@@ -36,6 +36,7 @@ def rescued(home: HomeBuilder, task: str = GOAL, **values: Any) -> int:
     return row
 
 
+@pytest.mark.fires("LIN011")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_call_that_asked_for_it_makes_it_a_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -101,6 +102,7 @@ def test_a_call_that_does_not_fit_decides_nothing(build: Build, values: dict[str
     assert [one.verdict for one in home.findings("LIN011")] == [Verdict.UNDECIDABLE]
 
 
+@pytest.mark.near_miss("LIN011")
 @pytest.mark.parametrize(
     "values",
     [

@@ -24,6 +24,7 @@ def talk(home: HomeBuilder, session_id: str, begin: float, end: float, **values:
         home.message(session_id, timestamp=START + at)
 
 
+@pytest.mark.fires("LIN012")
 @pytest.mark.parametrize("version", KEYED)
 def test_two_open_sessions_in_use_together_are_told(build: Build, version: str) -> None:
     home = build(version)
@@ -48,6 +49,7 @@ def test_one_after_the_other_is_silent(build: Build, version: str) -> None:
     assert home.findings("LIN012") == []
 
 
+@pytest.mark.near_miss("LIN012")
 @pytest.mark.parametrize(
     "values",
     [

@@ -31,6 +31,7 @@ def told(home: HomeBuilder) -> list[tuple[str, str, str | None]]:
     return [(one.rule, one.verdict.value, one.subject.session) for one in outcome.findings]
 
 
+@pytest.mark.fires("LIN013")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_chain_of_three_is_one_fault(build: Build, version: str) -> None:
     home = build(version)
@@ -78,6 +79,7 @@ def test_titles_alone_are_undecidable_and_say_what_would_tell(build: Build) -> N
     assert "an export or a log" in facts(finding)["what would decide"]
 
 
+@pytest.mark.near_miss("LIN013")
 @pytest.mark.parametrize(
     "values",
     [

@@ -14,6 +14,7 @@ from statemend.audit.finding import Severity, Verdict
 Build = Callable[..., HomeBuilder]
 
 
+@pytest.mark.fires("MSG001")
 @pytest.mark.parametrize("version", WITH_STATE)
 def test_rows_without_a_state_are_hidden_where_hermes_does_not_heal_them(build: Build, version: str) -> None:
     home = loosen(build(version))
@@ -92,6 +93,7 @@ def test_an_orphan_and_a_session_whose_id_is_no_valid_text_are_told_of(build: Bu
     assert len(home.findings("MSG001")) == 2
 
 
+@pytest.mark.near_miss("MSG001")
 def test_a_column_that_may_be_unset_and_never_is_is_lawful(build: Build) -> None:
     home = loosen(build("0.16.0"))
     home.chat("right", 4)

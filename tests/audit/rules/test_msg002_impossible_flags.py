@@ -20,6 +20,7 @@ OVERHEARD = "of them taken for overheard through an odd mark"
 HARMLESS = "of them with odd marks that have no effect now"
 
 
+@pytest.mark.fires("MSG002")
 @pytest.mark.parametrize("version", WITH_STATE)
 @pytest.mark.parametrize("active", [2, -1, "true", b"1", 0.5])
 def test_a_row_that_is_neither_live_nor_taken_back_is_hidden(
@@ -80,6 +81,7 @@ def test_the_worst_of_a_session_decides_and_the_rows_named_are_few(build: Build)
     assert len(first.subject.message_ids) == MOST_LISTED
 
 
+@pytest.mark.near_miss("MSG002")
 @pytest.mark.parametrize("version", WITH_ARCHIVE)
 def test_every_state_that_a_release_writes_is_lawful(build: Build, version: str) -> None:
     home = build(version)

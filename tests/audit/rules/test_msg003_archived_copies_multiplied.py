@@ -18,6 +18,7 @@ Build = Callable[..., HomeBuilder]
 WITH_ARCHIVE = [version for version in VERSIONS if version >= "0.18.2"]
 
 
+@pytest.mark.fires("MSG003")
 @pytest.mark.parametrize("version", WITH_ARCHIVE)
 def test_copies_outnumber_what_they_repeat(build: Build, version: str) -> None:
     home = build(version)
@@ -36,6 +37,7 @@ def test_copies_outnumber_what_they_repeat(build: Build, version: str) -> None:
     assert shlex.split(finding.remedy.command or "")[:4] == ["statemend", "cleanup", "plan", "--collapse"]
 
 
+@pytest.mark.near_miss("MSG003")
 @pytest.mark.parametrize("version", WITH_ARCHIVE)
 def test_one_row_for_each_compaction_is_how_these_releases_work(build: Build, version: str) -> None:
     """A long conversation: of each twenty messages twelve are kept by the three compactions that follow."""

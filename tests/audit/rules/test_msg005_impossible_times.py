@@ -16,6 +16,7 @@ Build = Callable[..., HomeBuilder]
 SCHEMAS = ["0.13.0", "0.19.0", "0.22.2"]
 
 
+@pytest.mark.fires("MSG005")
 @pytest.mark.parametrize("version", SCHEMAS)
 @pytest.mark.parametrize(
     ("time", "label"),
@@ -73,6 +74,7 @@ def test_many_rows_are_counted_and_few_are_named(build: Build) -> None:
     assert orphan.summary == "1 row has a time that no clock shows."
 
 
+@pytest.mark.near_miss("MSG005")
 @pytest.mark.parametrize("version", SCHEMAS[::2])
 @pytest.mark.parametrize(
     "time",

@@ -22,6 +22,7 @@ def calls(*ids: str, **more: str) -> str:
     return json.dumps([{"id": name, "function": {"name": "sh", "arguments": "{}"}, **more} for name in ids])
 
 
+@pytest.mark.fires("MSG007")
 @pytest.mark.parametrize("version", SCHEMAS)
 def test_a_call_that_was_never_answered_is_residue_once_the_talk_went_on(build: Build, version: str) -> None:
     home = build(version)
@@ -70,6 +71,7 @@ def test_a_session_may_have_both(build: Build) -> None:
     assert len(set(found.values())) == 2
 
 
+@pytest.mark.near_miss("MSG007")
 @pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
 @pytest.mark.parametrize("state", [{"active": 0, "compacted": 1}, {"active": 0}], ids=["archived", "rewound"])
 def test_a_partner_out_of_sight_is_a_partner(build: Build, version: str, state: dict[str, int]) -> None:

@@ -10,9 +10,14 @@ from tests.audit.builder import EXPORTED, START, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
+pytestmark = pytest.mark.built(
+    "ORP001", "each release deletes the messages with their session; a program without foreign keys does not"
+)
+
 Build = Callable[..., HomeBuilder]
 
 
+@pytest.mark.fires("ORP001")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_messages_of_a_deleted_session_are_one_finding(build: Build, version: str) -> None:
     home = build(version)
@@ -102,6 +107,7 @@ def test_a_session_id_that_is_not_valid_text_is_reported_by_its_rows(build: Buil
     assert home.findings("ORP001") == []
 
 
+@pytest.mark.near_miss("ORP001")
 def test_a_session_without_messages_is_lawful(build: Build) -> None:
     home = build()
     home.session("empty")

@@ -9,9 +9,14 @@ from tests.audit.builder import EXPORTED, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
+pytestmark = pytest.mark.built(
+    "ORP002", "each release clears the link of the children when it deletes a session"
+)
+
 Build = Callable[..., HomeBuilder]
 
 
+@pytest.mark.fires("ORP002")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_parent_that_is_gone_without_a_trace(build: Build, version: str) -> None:
     home = build(version)
@@ -46,6 +51,7 @@ def test_every_child_is_told_of(build: Build) -> None:
     assert [finding.subject.session for finding in home.findings("ORP002")] == ["a", "b"]
 
 
+@pytest.mark.near_miss("ORP002")
 def test_a_parent_that_is_there_or_none_is_lawful(build: Build) -> None:
     home = build()
     home.chat("root", 2)

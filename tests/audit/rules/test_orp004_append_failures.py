@@ -37,6 +37,7 @@ def in_zone(home: HomeBuilder, hours: float) -> None:
         home.chat(f"{local}_00000{number}", 2, started_at=started)
 
 
+@pytest.mark.fires("ORP004")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_turns_of_a_session_that_is_gone_never_arrived(build: Build, version: str) -> None:
     home = build(version)
@@ -193,6 +194,7 @@ def test_lines_that_name_no_session_are_one_open_finding(build: Build) -> None:
     assert facts(finding)["failures"] == 2
 
 
+@pytest.mark.near_miss("ORP004")
 def test_a_row_that_could_not_be_made_at_once_and_was_made_later_is_lawful(build: Build) -> None:
     home = build()
     home.chat("slow", 2)

@@ -40,6 +40,7 @@ def tail(home: HomeBuilder, *texts: str, source: str = "unknown", start: float =
     ]
 
 
+@pytest.mark.fires("ORP005")
 @pytest.mark.parametrize("source", ["unknown", "recovered"])
 @pytest.mark.parametrize("version", ["0.13.0", "0.19.0", "0.22.2"])
 def test_the_beginning_is_only_in_a_file(build: Build, version: str, source: str) -> None:
@@ -89,6 +90,7 @@ NEAR_MISSES: dict[str, Callable[[HomeBuilder], None]] = {
 }
 
 
+@pytest.mark.near_miss("ORP005")
 @pytest.mark.parametrize("company", NEAR_MISSES.values(), ids=NEAR_MISSES)
 def test_near_misses_are_silent(build: Build, company: Callable[[HomeBuilder], None]) -> None:
     home = build()

@@ -9,9 +9,12 @@ from tests.audit.builder import EXPORTED, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
+pytestmark = pytest.mark.built("STO001", "no release writes a file that is no database")
+
 Build = Callable[..., HomeBuilder]
 
 
+@pytest.mark.fires("STO001")
 @pytest.mark.parametrize(
     ("damage", "fault"),
     [
@@ -69,5 +72,6 @@ def test_a_used_store_of_each_release_is_clean(build: Build, version: str) -> No
     assert build(version, rich=True).result("STO001").status == "clean"
 
 
+@pytest.mark.near_miss("STO001")
 def test_a_store_without_rows_is_not_an_empty_file(build: Build) -> None:
     assert build("0.22.2").result("STO001").status == "clean"

@@ -12,6 +12,8 @@ from tests.audit.builder import EXPORTED, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Verdict
 
+pytestmark = pytest.mark.built("STO002", "it takes a process that is killed while another replaces the file")
+
 Build = Callable[..., HomeBuilder]
 FRAME = 24 + 4096
 
@@ -36,6 +38,7 @@ def crash(home: HomeBuilder, writes: int = 3) -> Path:
     return wal
 
 
+@pytest.mark.near_miss("STO002")
 def test_a_log_that_was_not_checkpointed_is_lawful(build: Build) -> None:
     home = build(empty=False)
     crash(home)
@@ -70,6 +73,7 @@ def test_an_empty_log_beside_the_store_is_lawful(build: Build) -> None:
     assert home.audit("STO002").findings == ()
 
 
+@pytest.mark.fires("STO002")
 def test_a_log_without_a_header_hides_all_its_rows(build: Build) -> None:
     home = build(empty=False)
     wal = crash(home)

@@ -9,6 +9,8 @@ from tests.audit.builder import EXPORTED, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Finding, Severity, Verdict
 
+pytestmark = pytest.mark.built("STO003", "no release damages a page; a disk or a copy does")
+
 Build = Callable[..., HomeBuilder]
 
 
@@ -25,6 +27,7 @@ def only(findings: tuple[Finding, ...]) -> Finding:
     return finding
 
 
+@pytest.mark.fires("STO003")
 @pytest.mark.parametrize("deep", [False, True], ids=["default", "deep"])
 @pytest.mark.parametrize("table", ["messages", "sessions", "state_meta"])
 def test_a_damaged_table_is_named(build: Build, table: str, deep: bool) -> None:
@@ -150,6 +153,7 @@ def test_a_used_store_of_each_release_is_clean(build: Build, version: str, deep:
     assert build(version, rich=True).result("STO003", deep=deep).status == "clean"
 
 
+@pytest.mark.near_miss("STO003")
 def test_an_index_over_text_with_nuls_that_an_older_sqlite_built_is_no_damage(
     build: Build, stores: dict[str, object]
 ) -> None:

@@ -10,6 +10,8 @@ from tests.audit.builder import EXPORTED, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
+pytestmark = pytest.mark.built("STO004", "each release adds what is missing when it opens a store")
+
 Build = Callable[..., HomeBuilder]
 
 
@@ -24,6 +26,7 @@ def drop(home: HomeBuilder, table: str, *columns: str) -> None:
     )
 
 
+@pytest.mark.fires("STO004")
 @pytest.mark.parametrize("table", ["messages", "sessions"])
 def test_a_missing_table_is_a_fault(build: Build, table: str) -> None:
     home = build("0.19.0", empty=False)
@@ -74,6 +77,7 @@ def test_a_number_ahead_of_the_columns_is_a_fault(build: Build) -> None:
     assert columns.keys() == {22}
 
 
+@pytest.mark.near_miss("STO004")
 def test_a_number_behind_the_columns_is_lawful(build: Build) -> None:
     home = build("0.22.2", empty=False)
     home.sql("UPDATE schema_version SET version = 11")
