@@ -162,12 +162,13 @@ def said(message: dict[str, Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize("fmt", ["jsonl", "md"])
 def test_a_tail_that_a_live_agent_went_on_appending_is_merged(
-    hermes_home: Homes, oracle: Ask, tmp_path: Path
+    hermes_home: Homes, oracle: Ask, tmp_path: Path, fmt: str
 ) -> None:
     home = hermes_home("0.19.0")
     chat = talk(home)
-    home.export(LOST, "jsonl")
+    home.export(LOST, fmt)
     before, row = reads(oracle, home, tmp_path / "copy"), home.session(LOST)
     home.advance(HOUR)
     home.delete(LOST)
@@ -179,10 +180,15 @@ def test_a_tail_that_a_live_agent_went_on_appending_is_merged(
     restored(home)
 
     now = reads(oracle, home, tmp_path / "copy")
-    assert now == [old + new for old, new in zip(before, tail, strict=True)]
+    whole = [old + new for old, new in zip(before, tail, strict=True)]
+    if fmt == "jsonl":
+        assert now == whole
+    assert [list(map(said, view)) for view in now] == [list(map(said, view)) for view in whole]
+    assert [view[-2:] for view in now] == tail
     merged = home.session(LOST)
-    told = ("source", "title", "started_at", "model")
+    told = ("source", "title", "model")
     assert [merged[name] for name in told] == [row[name] for name in told]
+    assert merged["started_at"] == pytest.approx(row["started_at"], rel=0, abs=2e-6)
     assert merged["message_count"] == len(now[0])
     home.append(LOST, "user", "and now?")
     assert home.messages(LOST)[-1]["content"] == "and now?"

@@ -157,6 +157,55 @@ def test_a_tail_is_put_behind_what_came_before(build: Build, tmp_path: Path, ver
         ) == [("cli", "A plan", START, 8)]
 
 
+def test_a_tail_is_put_behind_rows_of_which_no_file_tells_the_ids(build: Build, tmp_path: Path) -> None:
+    """They get numbers of rows that are gone, from the time when they were stored; other rows keep theirs."""
+    home = build("0.19.0")
+    home.chat("older", 3)
+    talk(home)
+    export(home, "whole.md", kind=Kind.MARKDOWN)
+    others = home.sql("SELECT id, session_id, content FROM messages WHERE session_id <> ?", bindings=(SID,))
+    beheaded(home)
+    with restored(home, tmp_path):
+        ids = [row[0] for row in home.sql("SELECT id FROM messages WHERE session_id = ?", bindings=(SID,))]
+        rows = home.sql(
+            "SELECT role, tool_call_id FROM messages WHERE session_id = ? ORDER BY id", bindings=(SID,)
+        )
+        assert len(ids) == 8
+        assert [role for role, _ in rows[:4]] == ["user", "assistant", "tool", "assistant"]
+        assert rows[2] == ("tool", "c1")
+        assert home.sql("SELECT content FROM messages WHERE id >= ?", bindings=(sorted(ids)[-2],)) == [
+            ("one more thing",),
+            ("Gladly.",),
+        ]
+        stored = "SELECT id, session_id, content FROM messages WHERE session_id <> ?"
+        assert home.sql(stored, bindings=(SID,)) == others
+
+
+def test_made_up_ids_are_said_to_be(build: Build) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.md", kind=Kind.MARKDOWN)
+    beheaded(home)
+    (step,) = option_steps(only_choice(plan_of(home)), "restore")
+    origins = {each.column: each.origin for each in step.sources}
+    assert "its id is made up: a free number" in origins["messages.3"]
+    assert origins["messages.5.tool_call_id"].startswith("its place: it stands behind the call")
+
+
+def test_a_tail_without_room_in_front_of_it_is_left_as_it_is(build: Build) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.md", kind=Kind.MARKDOWN)
+    delete(home)
+    home.sql("DELETE FROM sqlite_sequence")
+    home.session(SID, source="unknown", started_at=START + 500, message_count=1)
+    home.message(SID, content="one more thing", timestamp=START + 500)
+    plan = plan_of(home)
+    assert plan.choices == ()
+    (left,) = [each for each in plan.left if each.rule == "ORP005"]
+    assert "there are not enough free numbers" in left.reason
+
+
 @pytest.mark.parametrize("version", COMPACTING)
 def test_what_was_archived_comes_back_archived(build: Build, tmp_path: Path, version: str) -> None:
     home = build(version)
