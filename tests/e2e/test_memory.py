@@ -47,6 +47,15 @@ def set_cell(home: Path, sql: str, text: str) -> None:
     connection.close()
 
 
+def failing(number: int, session: str) -> str:
+    """A failed append, its traceback, and what another process wrote meanwhile: 8 kB."""
+    clock = f"2026-08-{number // 1440 % 28 + 1:02d} {number // 60 % 24:02d}:{number % 60:02d}:00"
+    said = "Session DB append_message failed: FOREIGN KEY constraint failed"
+    trace = "Traceback (most recent call last):\n" + '  File "run_agent.py", line 1, in say\n' * 6
+    other = f"{clock},500 INFO [other] agent.loop: {'word ' * 30}\n"
+    return f"{clock},000 WARNING [{session}] run_agent: {said}\n{trace}{other * 40}"
+
+
 CELLS = {
     "content": ("UPDATE messages SET content = :text WHERE id = 1", "x" * LARGE),
     "structured content": (
@@ -82,12 +91,27 @@ def test_an_export_with_a_line_of_50_mb_is_compared_in_bounded_memory(home: Path
     assert most < 400
 
 
-def test_logs_that_unpack_to_600_mb_are_never_held(home: Path) -> None:
+def test_logs_that_unpack_to_250_mb_are_never_held(home: Path) -> None:
     (home / "logs").mkdir()
     with gzip.open(home / "logs" / "agent.log.1.gz", "wb", compresslevel=1) as file:
         file.write(b"2026-08-01 10:00:00,123 INFO agent: started\n")
-        for _ in range(600):
+        for _ in range(250):
             file.write(bytes(1_000_000))
     code, most = peak(home)
     assert code == 0
+    assert most < 120
+
+
+def test_long_logs_with_failures_all_over_are_never_held(home: Path) -> None:
+    """60 MB, half of it packed, with 8,000 failures of two sessions."""
+    (home / "logs").mkdir()
+    with (
+        gzip.open(home / "logs" / "agent.log.1.gz", "wb", compresslevel=1) as old,
+        open(home / "logs" / "agent.log", "wb") as new,
+    ):
+        for number in range(8_000):
+            text = failing(number, ("20260801_100000_bbbbbb", "20260801_110000_cccccc")[number % 2])
+            (old if number < 4_000 else new).write(text.encode())
+    code, most = peak(home)
+    assert code == 1
     assert most < 120

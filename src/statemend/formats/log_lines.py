@@ -70,7 +70,7 @@ class LogLines:
     def _texts(self) -> Iterator[bytes]:
         """The blocks without zeroes: a power cut leaves them where the end of the log was, and the next line
         follows right behind them, however many they are."""
-        return (block.replace(b"\0", b"") for block in self._blocks())
+        return (block.translate(None, b"\0") if b"\0" in block else block for block in self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
         with files.opened(self.path) as file:
