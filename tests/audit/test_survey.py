@@ -163,3 +163,20 @@ def test_files_of_one_store_say_nothing_of_another(tmp_path: Path) -> None:
     assert "20260801_090000_aaaaaa" not in str(told.evidence)
     assert "20260801_090000_bbbbbb" in str(told.evidence)
     assert "20260801_090000_aaaaaa" in str(alone)
+
+
+def test_a_failed_write_to_another_store_is_told_with_that_store(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house["work"].chat("20260801_090000_aaaaaa")
+    house.root.log(
+        [
+            "2026-08-01 09:00:10,000 WARNING [20260801_090000_aaaaaa] run_agent: Session DB append_message "
+            "failed: FOREIGN KEY constraint failed"
+        ]
+    )
+
+    (told,) = house.findings("ORP004")
+    (alone,) = audit(house.root.store, rules=["ORP004"], now=NOW).findings
+
+    assert (told.verdict, alone.verdict) == ("undecidable", "fault")
+    assert told.remedy.command == f"statemend show {house['work'].store} 20260801_090000_aaaaaa"

@@ -221,3 +221,31 @@ def move(source: Path, target: Path, session_id: str) -> None:
     connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     connection.close()
+
+
+@pytest.mark.fires("PRO005")
+def test_a_clone_that_began_anew_still_has_the_routes(hermes_home: Make) -> None:
+    """Up to 0.16 a clone of everything has the file of routes; its owner puts the store away."""
+    home = hermes_home("0.16.0")
+    routed = home.gateway_session("111")
+    home.exchange(routed, 1)
+    home.process.call("close", path=None)
+    clone = with_profile(home, "work", "--clone-all")
+    home.stop()
+    for file in clone.glob("state.db*"):
+        file.unlink()
+    work = hermes_home("0.16.0", "home/profiles/work")
+    work.create_session(TALK)
+    work.stop()
+
+    (stray,) = audited(home)
+
+    assert (stray.rule, stray.verdict, stray.subject.session) == ("PRO005", Verdict.RISK, routed)
+    assert stray.subject.store == str(work.state_db)
+
+    work.restart()
+    assert work.gateway_session("111") == routed, "it goes where the other profile's session is"
+    work.resume(routed, "telegram").turns(1, "only here")
+    work.stop()
+    (split,) = audited(home)
+    assert (split.rule, split.verdict, split.subject.session) == ("PRO003", Verdict.UNDECIDABLE, routed)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from statemend.audit.context import Context
 from statemend.audit.facts import words
+from statemend.evidence.owed_replies import is_own_chat
 from statemend.store.connection import Store
 
 #: Whether neither a session ``{id}`` nor a message of it is there.
@@ -46,8 +47,6 @@ _BINDING = """
     SELECT session_id, chat_id, thread_id FROM telegram_dm_topic_bindings ORDER BY chat_id, thread_id
 """
 ROUTES, BINDINGS = "gateway_routing", "telegram_dm_topic_bindings"
-#: Begins the key of a chat of the default profile, whatever profile the store belongs to.
-_MAIN = "main"
 
 
 class Way(NamedTuple):
@@ -62,12 +61,18 @@ class Way(NamedTuple):
 
 def ways_to_nothing(context: Context) -> list[Way]:
     """Every route and topic binding of this store's own chats that leads to a session that is gone, by
-    session.
+    session. One that another store of the home has is not gone.
 
     The gateway of a home keeps the routes of all its profiles, whose sessions are in stores of their own: a
     route of another profile says nothing about this store.
     """
-    return sorted(_ways(context), key=_place)
+    return sorted((way for way in _ways(context) if not context.elsewhere(way.session_id)), key=_place)
+
+
+def ways_elsewhere(context: Context) -> list[Way]:
+    """Every route and topic binding of this store's own chats that leads to a session which this store lacks
+    and another of the home has, by session."""
+    return sorted((way for way in _ways(context) if context.elsewhere(way.session_id)), key=_place)
 
 
 def _place(way: Way) -> tuple[str, ...]:
@@ -75,11 +80,9 @@ def _place(way: Way) -> tuple[str, ...]:
 
 
 def _ways(context: Context) -> Iterator[Way]:
-    profiles = {_MAIN, *_profile(Path(context.home.root))}
     for session_id, scope, key in context.store.rows(_ROUTES):
         name = words(key) or "a chat without a key"
-        first, _, rest = name.partition(":")
-        if first != "agent" or rest.partition(":")[0] in profiles:
+        if is_own_chat(Path(context.home.root), name):
             yield Way(ROUTES, session_id, name, {"scope": scope, "session_key": key})
     for session_id, profile, chat, thread in context.store.rows(_BINDINGS):
         yield Way(
@@ -108,10 +111,3 @@ def _led_to(store: Store) -> dict[str, tuple[str, ...]]:
 
 def _topic(thread: Any, chat: Any) -> str:
     return f"topic {words(thread, 40)} of chat {words(chat, 40)}"
-
-
-def _profile(root: Path) -> Iterator[str]:
-    """The name of the profile whose home this is, if it is one's."""
-    folder = root.absolute()
-    if folder.parent.name == "profiles":
-        yield folder.name

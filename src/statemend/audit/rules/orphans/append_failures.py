@@ -32,11 +32,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from statemend.audit.company import Member
 from statemend.audit.context import Context
-from statemend.audit.facts import listed
+from statemend.audit.facts import listed, words
 from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.known import KNOWN, is_known
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
-from statemend.audit.unstored import SESSION, Judgement, judge
+from statemend.audit.unstored import LOOK, SESSION, Judgement, judge
 from statemend.audit.zone import DATED
 from statemend.formats.logs import AppendFailure, distinct, failures
 
@@ -46,13 +48,18 @@ def check(context: Context) -> Iterator[Finding]:
     for failure in distinct(one for log in context.inventory.logs for one in failures(Path(log.path))):
         by_session.setdefault(failure.session_id, []).append(failure)
     for session_id, group in sorted(by_session.items(), key=lambda item: item[0] or ""):
-        judgement = judge(context, session_id, group)
+        member = _having(context, session_id)
+        judgement = judge(context, session_id, group) if member is None else _of_another(group, member)
         if judgement is not None:
-            yield _finding(context, session_id, group, judgement)
+            yield _finding(context, session_id, group, judgement, member.path if member else None)
 
 
 def _finding(
-    context: Context, session_id: str | None, group: list[AppendFailure], judgement: Judgement
+    context: Context,
+    session_id: str | None,
+    group: list[AppendFailure],
+    judgement: Judgement,
+    store: str | None = None,
 ) -> Finding:
     causes = dict.fromkeys(failure.error[:160] for failure in group if failure.error)
     known = session_id is not None and context.readable
@@ -74,7 +81,27 @@ def _finding(
             ("lines", listed(f"{Path(failure.file).name}:{failure.line}" for failure in group)),
         ],
         remedy=judgement.remedy,
-        command=context.command("show", context.store_label, session_id or "") if known else None,
+        command=context.command("show", store or context.store_label, session_id or "") if known else None,
+    )
+
+
+def _having(context: Context, session_id: str | None) -> Member | None:
+    """The other store of the home that has a session which this one lacks."""
+    if session_id is None or not context.company or not context.trusts("sessions", "messages"):
+        return None
+    return None if is_known(context.store, session_id) else next(iter(context.elsewhere(session_id)), None)
+
+
+def _of_another(group: list[AppendFailure], member: Member) -> Judgement:
+    """Of a session that another store of the home has: what became of it, that store tells."""
+    number = len(group)
+    return Judgement(
+        Verdict.UNDECIDABLE,
+        Severity.MEDIUM,
+        f"{number:,} write{'' if number == 1 else 's'} to a store failed; the session is in that of profile "
+        f"{words(member.profile, 64)}.",
+        f"Compare the last turns in that store with what the user saw. {LOOK}",
+        (("store that has the session", member.path),),
     )
 
 
@@ -87,7 +114,7 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     recipe="restore",
     doc=__doc__,
-    reads=(SESSION, DATED, READS_MESSAGES),
+    reads=(SESSION, DATED, KNOWN, READS_MESSAGES),
     check=check,
     needs_store=False,
 )
