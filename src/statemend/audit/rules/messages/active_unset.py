@@ -91,15 +91,15 @@ def _judge(context: Context, unset: int, not_live: int) -> _Judgement:
         return _Judgement(
             Verdict.FAULT,
             Severity.HIGH,
-            f"{_have(unset)} no state: this release shows none of them.",
+            f"{_have(unset)} no state, and this release shows no such row.",
             "Give the rows their state, then go on with 0.18 or newer, which names the state of new rows.",
         )
     if not_live:
         return _Judgement(
             Verdict.RISK,
             Severity.MEDIUM,
-            f"{_have(unset)} no state: Hermes makes all of them live when it opens the store, and "
-            f"{not_live:,} of them are archived or undecided.",
+            f"{_have(unset)} no state: Hermes makes every one live when it opens the store, also "
+            f"{rows(not_live)} archived or undecided.",
             "Give the rows their state before Hermes opens the store: what was archived or taken back would "
             "be read by the model again.",
         )

@@ -113,12 +113,13 @@ def _outlived(context: Context) -> Iterator[Finding]:
     """Accounts of sessions that are gone; they lead nobody anywhere."""
     usage: dict[str, int] = dict(context.store.rows(USAGE))
     if usage:
+        gone = "a session" if len(usage) == 1 else f"{len(usage):,} sessions"
         yield RULE.finding(
             context,
             key="outlived",
             verdict=Verdict.LEFTOVER,
             severity=Severity.INFO,
-            summary=f"{rows(sum(usage.values()))} of token usage outlived their {len(usage):,} sessions.",
+            summary=f"{rows(sum(usage.values()))} of token usage outlived {gone}.",
             evidence=[
                 ("rows of token usage", sum(usage.values())),
                 ("sessions", len(usage)),
@@ -132,12 +133,13 @@ def _outlived(context: Context) -> Iterator[Finding]:
 def _promptless(context: Context) -> Iterator[Finding]:
     sessions = sorted(str(session_id) for (session_id,) in context.store.rows(PROMPTLESS))
     if sessions:
+        named = "1 session names" if len(sessions) == 1 else f"{len(sessions):,} sessions name"
         yield RULE.finding(
             context,
             key="prompts",
             verdict=Verdict.FAULT,
             severity=Severity.LOW,
-            summary=f"{len(sessions):,} of the sessions name a system prompt or tools that are not there.",
+            summary=f"{named} a system prompt or tools that are not there.",
             evidence=[("sessions", len(sessions)), ("ids", listed(sessions))],
             remedy="Look for the prompt in exports and snapshots: its hash tells whether it is the one. When "
             "such a session is resumed, Hermes writes a new prompt.",

@@ -63,7 +63,7 @@ def _finding(context: Context, index: Index, lacking: Difference) -> Finding:
         severity=Severity.LOW if healed else Severity.MEDIUM,
         summary=f"{told}; Hermes builds it anew when it opens the store."
         if healed
-        else f"{told}: searches do not find them.",
+        else f"{told}: no search finds what is written there.",
         evidence=(
             ("kind", Part.SEARCH.value),
             ("name", index.name),

@@ -75,9 +75,9 @@ def _finding(
         context,
         verdict=verdict,
         severity=Severity.CRITICAL if certain else Severity.HIGH,
-        summary=f"The store was begun anew: {sessions} that this home had were never in this file."
+        summary=f"The store was begun anew: it never held {sessions} that this home had."
         if certain
-        else f"The store may have been begun anew: {sessions} that files of this home tell of are not in it.",
+        else f"The store may have been begun anew: it lacks {sessions} that files of this home tell of.",
         evidence=(
             ("oldest time in the store", "it is empty" if beginning.empty else moment(beginning.at)),
             ("highest row id it ever gave", beginning.highest),
