@@ -147,3 +147,16 @@ def test_texts_of_tables_are_shown_only_where_they_are_asked_for(
     for options in ((), ("--format", "json")):
         assert said not in statemend("show", traced.root, session, *options).out
         assert said in statemend("show", traced.root, session, "--with-content", *options).out
+
+
+def test_what_files_show_beyond_the_store(statemend: Run, tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path / "home", "0.19.0")
+    home.chat("talk", 4)
+    export(home, "talk")
+    assert "The files also show" not in statemend("show", home.root, "talk").out
+    first, *_, last = [row for (row,) in home.sql("SELECT id FROM messages ORDER BY id")]
+    home.sql(f"DELETE FROM messages WHERE id = {first}", f"UPDATE messages SET active = 0 WHERE id = {last}")
+    said = " ".join(statemend("show", home.root, "talk").out.split())
+    assert "The files also show 1 message undone since, 1 message deleted or written anew" in said
+    document = json.loads(statemend("show", home.root, "talk", "--format", "json").out)
+    assert document["beyond"] == {"undone": 1, "deleted": 1, "unstored": 0, "untold": 0}

@@ -32,6 +32,7 @@ from tests.hermes.matrix import (
 from tests.hermes.oracles import copy_store
 from tests.hermes.releases import RELEASES
 
+from statemend.evidence.beyond import Fate, beyond
 from statemend.evidence.coverage import ArtifactCoverage, Cause, Scope, SessionCoverage, assess
 from statemend.evidence.inventory import find_home, take
 from statemend.evidence.remains import Remains
@@ -73,6 +74,7 @@ class Answer:
                 each.session_id: each for each in assess(store, inventory)
             }
             self.left: Salvage = salvage(store, inventory, DELETED)
+            self.beyond = {sid: beyond(store, inventory, self.sessions[sid]) for sid in (LIVED, MASKED)}
             self.states = {row.id: row.state for row in messages(store, LIVED, View.RAW)}
 
     def files(self, form: Format, session_id: str) -> Iterator[File]:
@@ -226,3 +228,10 @@ def test_a_deleted_session_is_left_whole_in_its_files(version: str, answer: Ask)
     best = [each.record for each in said.left.messages if each.fidelity is Fidelity.EXACT]
     assert [(each.row_id, each.role, each.content) for each in best] == [tuple(row[:3]) for row in whole.rows]
     assert (said.left.gaps, said.left.lost) == ((), 0)
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_beyond_the_store_files_show_what_was_undone(version: str, answer: Ask) -> None:
+    said = answer(version)
+    undone = {Fate.UNDONE: 2} if said.release.at_least("0.16") else {}  # before, rows outlive an undo
+    assert said.beyond == {LIVED: undone, MASKED: {}}

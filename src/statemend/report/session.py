@@ -10,7 +10,8 @@ import msgspec
 
 from statemend.audit import candidates
 from statemend.errors import UsageError
-from statemend.evidence.coverage import assess_session
+from statemend.evidence.beyond import Fate, beyond
+from statemend.evidence.coverage import SessionCoverage, assess_session
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.own_tables import own_tables, records
 from statemend.evidence.salvage import Fidelity, salvage
@@ -111,10 +112,21 @@ class OwnTrace(msgspec.Struct, frozen=True, kw_only=True):
     contents: tuple[str, ...] | None = None
 
 
+class Beyond(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages, each once, files show and the store does not: ``undone`` ones are still rows of it,
+    ``deleted`` ones were, ``unstored`` ones never got there, and of ``untold`` ones nothing tells."""
+
+    undone: int
+    deleted: int
+    unstored: int
+    untold: int
+
+
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     """One session. ``node`` has its row; ``present`` in it is false when only messages or files know the
     session; then ``salvage`` says what could be restored of it. ``unheld`` are the messages that no file here
-    holds, by the row that a display shows; ``traces`` what the store itself tells beside its messages."""
+    holds, by the row that a display shows; ``beyond`` counts what files show and the store does not, if there
+    is any; ``traces`` is what the store itself tells beside its messages."""
 
     schema: Literal["statemend/session/v1"] = SCHEMA
     store: str
@@ -127,6 +139,7 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[Holding, ...]
     unheld: tuple[int, ...]
     traces: tuple[OwnTrace, ...] = ()
+    beyond: Beyond | None = None
     salvage: Salvaged | None = None
 
 
@@ -181,7 +194,20 @@ def read(store: Store, inventory: Inventory, session_id: str, *, with_content: b
         artifacts=holdings(coverage),
         unheld=coverage.unheld,
         traces=tuple(_traces(store, inventory, session_id, with_content=with_content)),
+        beyond=_beyond(store, inventory, coverage),
         salvage=None if node.present else _salvaged(store, inventory, session_id),
+    )
+
+
+def _beyond(store: Store, inventory: Inventory, coverage: SessionCoverage) -> Beyond | None:
+    found = beyond(store, inventory, coverage)
+    if not found:
+        return None
+    return Beyond(
+        undone=found[Fate.UNDONE],
+        deleted=found[Fate.DELETED],
+        unstored=found[Fate.UNSTORED],
+        untold=found[Fate.UNTOLD],
     )
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from statemend.formats.artifact import Kind
 from statemend.report import text
 from statemend.report.model import FamilyEdge, Holding
-from statemend.report.session import OwnTrace, Salvaged, SessionReport
+from statemend.report.session import Beyond, OwnTrace, Salvaged, SessionReport
 
 
 def renderable(report: SessionReport) -> RenderableType:
@@ -157,6 +157,18 @@ def _files(report: SessionReport) -> Iterator[RenderableType]:
         )
     elif report.views.display:
         yield Text("Every message of the display view is in some file.")
+    if report.beyond is not None:
+        yield Text(f"The files also show {_beyond(report.beyond)}, each counted once.")
+
+
+def _beyond(found: Beyond) -> str:
+    parts = (
+        (found.undone, "undone since"),
+        (found.deleted, "deleted or written anew"),
+        (found.unstored, "never stored"),
+        (found.untold, "of which nothing tells whether it was stored"),
+    )
+    return ", ".join(f"{text.count(number, 'message')} {word}" for number, word in parts if number)
 
 
 def _view(holding: Holding) -> str:
