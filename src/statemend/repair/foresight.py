@@ -5,7 +5,7 @@ A recipe asks this before it offers something: no option may mend one fault and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -77,6 +77,19 @@ def families_linked(context: RecipeContext, parents: Mapping[str, str]) -> tuple
         for each, node in nodes.items()
     }
     return _graph(context, nodes), _graph(context, linked)
+
+
+def families_changed(
+    context: RecipeContext, sessions: Iterable[str], fields: Mapping[str, Mapping[str, str | None]]
+) -> Graph:
+    """The families of some sessions as they would be with other ``fields`` of their nodes."""
+    found: dict[str, Node] = {}
+    for session in sessions:
+        if session not in found:
+            found |= {each: context.graph.nodes[each] for each in _kin(context, session)}
+    for each in found.keys() & fields.keys():
+        found[each] = msgspec.structs.replace(found[each], **fields[each])
+    return _graph(context, found)
 
 
 def family_reopened(context: RecipeContext, session_id: str) -> tuple[Graph, Graph]:

@@ -33,9 +33,14 @@ class CannotChangeError(Exception):
     """Why the row of a session cannot be changed, as a clause."""
 
 
-def remark(context: RecipeContext, session_id: str, marks: Mapping[str, str | None]) -> Operation:
-    """The update that gives a session ``marks``, each naming a session; ``None`` clears one. Raises
-    ``CannotChangeError``."""
+def remark(
+    context: RecipeContext,
+    session_id: str,
+    marks: Mapping[str, str | None],
+    also: Mapping[str, SqlValue] | None = None,
+) -> Operation:
+    """The update that gives a session ``marks``, each naming a session; ``None`` clears one. ``also`` are
+    other columns that it sets. Raises ``CannotChangeError``."""
     row = row_of(context.store, "sessions", {"id": session_id})
     config = None if row is None else row.get("model_config", b"")
     if row is None or not isinstance(config, str | None):
@@ -47,7 +52,7 @@ def remark(context: RecipeContext, session_id: str, marks: Mapping[str, str | No
                 changed = with_key(changed, key, value)
     except NotEditableError as error:
         raise CannotChangeError(f"the model_config of {session_id} cannot be edited: {error}") from error
-    return update_session(context, session_id, {"model_config": changed})
+    return update_session(context, session_id, {"model_config": changed, **(also or {})})
 
 
 def update_session(context: RecipeContext, session_id: str, after: Mapping[str, SqlValue]) -> Operation:

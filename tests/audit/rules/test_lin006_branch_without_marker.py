@@ -85,6 +85,14 @@ def test_a_continuation_that_carries_rows_over_is_silent(build: Build) -> None:
     assert home.findings("LIN006") == []
 
 
+def test_rings_are_another_rules_business(build: Build) -> None:
+    home = build()
+    home.chat("own", 4, parent_session_id="own")
+    copied(home)
+    home.sql("UPDATE sessions SET parent_session_id = 'new' WHERE id = 'old'")
+    assert {one.rule for one in home.audit("LIN").findings} == {"LIN004"}
+
+
 def test_rows_that_the_parent_got_later_prove_nothing(build: Build) -> None:
     home = build()
     copied(home)

@@ -29,6 +29,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from statemend.audit.candidates import READS, told
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
@@ -59,28 +60,36 @@ _COPY = 2
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each branch without its marker."""
-    nodes = context.graph.nodes
     heads: dict[str, str] = {}
-    for node in sorted(nodes.values(), key=lambda node: node.id):
-        parent = nodes.get(node.parent_id or "")
-        if parent is None or node.marked or node.reset_from is not None or not is_time(node.started_at):
+    for node in sorted(context.graph.nodes.values(), key=lambda node: node.id):
+        parent = context.graph.nodes.get(node.parent_id or "")
+        copied = copied_rows(context, parent, node, heads)
+        if parent is None or not copied:
             continue
-        if node.source in ("tool", "subagent", "cron"):
-            continue
-        legacy = _told_by_parent(parent, node)
-        if legacy and context.store.schema.era < Era.V16:
-            continue
-        if parent.id not in heads:
-            heads[parent.id] = json.dumps([row for (row,) in context.store.rows(HEAD, (parent.id,))])
-        bindings = (node.id, heads[parent.id], node.started_at)
-        copied, from_the_start = context.store.one(COPIED, bindings) or (0, 0)
-        if copied < _COPY or not from_the_start:
-            continue
-        if opening_summary(context.store, node.id, node.started_at) is None:
+        legacy = told_by_parent(parent, node)
+        if not (legacy and context.store.schema.era < Era.V16):
             yield _finding(context, parent, node, copied, legacy)
 
 
-def _told_by_parent(parent: Node, child: Node) -> bool:
+def copied_rows(context: Context, parent: Node | None, node: Node, heads: dict[str, str]) -> int:
+    """How many of the first rows of a session without a mark are copies of rows of its parent, if it is a
+    branch by that; else 0. ``heads`` keeps the first rows of parents."""
+    if parent is None or node.marked or node.reset_from is not None or not is_time(node.started_at):
+        return 0
+    if node.source in ("tool", "subagent", "cron"):
+        return 0
+    if parent.id == node.id or context.graph.is_above(node.id, parent.id):
+        return 0  # a ring, which the rule cycle tells
+    if parent.id not in heads:
+        heads[parent.id] = json.dumps([row for (row,) in context.store.rows(HEAD, (parent.id,))])
+    bindings = (node.id, heads[parent.id], node.started_at)
+    copied, from_the_start = context.store.one(COPIED, bindings) or (0, 0)
+    if copied < _COPY or not from_the_start:
+        return 0
+    return 0 if opening_summary(context.store, node.id, node.started_at) is not None else int(copied)
+
+
+def told_by_parent(parent: Node, child: Node) -> bool:
     """Whether releases know the branch by how its parent ended."""
     if parent.end_reason != "branched" or not is_time(parent.ended_at):
         return False
@@ -104,6 +113,9 @@ def _finding(context: Context, parent: Node, node: Node, copied: int, legacy: bo
             ("parent ended by", words(parent.end_reason, 40)),
             ("parent ended at", None if parent.ended_at is None else moment(parent.ended_at)),
             ("first rows copied from the parent", copied),
+            ("releases that tell it by its parent", "0.13 and newer, for lists" if legacy else "none"),
+            ("releases that tell it by the mark", "0.16 and newer; older ones know none"),
+            *told(context, [node.id], parent=parent.id),
         ),
         remedy=f"Write _branched_from with {parent.id} into its model_config.",
         command=context.command("show", context.store_label, node.id),
@@ -119,6 +131,7 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS, READS_MESSAGES, OPENING),
+    recipe="branch-mark",
+    reads=(READS_SESSIONS, READS_MESSAGES, OPENING, *READS),
     columns=("sessions.model_config", "sessions.end_reason"),
 )

@@ -29,16 +29,26 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 
+from statemend.audit.candidates import READS, deleting, told
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.rule import READS_SESSIONS, Family, Level, Rule
-from statemend.store.lineage import Node
+from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.store.lineage import Graph, Node
 
 
-def _settled(pointers: Mapping[str, Collection[str]]) -> set[str]:
+def pointers(graph: Graph) -> dict[str, set[str]]:
+    """For each session its parent and the one that it was delegated from, where they have rows."""
+    nodes = graph.nodes
+    return {
+        node.id: {target for target in (node.parent_id, node.delegate_from) if target and target in nodes}
+        for node in nodes.values()
+    }
+
+
+def _settled(onward: Mapping[str, Collection[str]]) -> set[str]:
     """The sessions from which every way ends."""
-    sorter = TopologicalSorter(pointers)
+    sorter = TopologicalSorter(onward)
     with suppress(CycleError):
         sorter.prepare()
     settled: set[str] = set()
@@ -48,20 +58,20 @@ def _settled(pointers: Mapping[str, Collection[str]]) -> set[str]:
     return settled
 
 
-def rings(pointers: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
+def rings(onward: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
     """Each set of sessions that lead round to each other, sorted. What only leads into a ring is left out."""
-    behind: dict[str, set[str]] = {session_id: set() for session_id in pointers}
-    for session_id, targets in pointers.items():
+    behind: dict[str, set[str]] = {session_id: set() for session_id in onward}
+    for session_id, targets in onward.items():
         for target in targets:
             behind.setdefault(target, set()).add(session_id)
-    left = set(pointers) - _settled(pointers) - _settled(behind)
+    left = set(onward) - _settled(onward) - _settled(behind)
     for first in sorted(left):
         ring: set[str] = set()
         reached = {first} & left
         while reached:
             session_id = reached.pop()
             ring.add(session_id)
-            reached |= (left & {*pointers[session_id], *behind[session_id]}) - ring
+            reached |= (left & {*onward[session_id], *behind[session_id]}) - ring
         left -= ring
         if ring:
             yield tuple(sorted(ring))
@@ -70,11 +80,7 @@ def rings(pointers: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each ring, named after its oldest session."""
     nodes = context.graph.nodes
-    pointers = {
-        node.id: {target for target in (node.parent_id, node.delegate_from) if target and target in nodes}
-        for node in nodes.values()
-    }
-    for ring in rings(pointers):
+    for ring in rings(pointers(context.graph)):
         members = [nodes[session_id] for session_id in ring]
         oldest = min(members, key=lambda node: (_started(node), node.id))
         yield RULE.finding(
@@ -87,6 +93,9 @@ def check(context: Context) -> Iterator[Finding]:
                 ("links", listed(_links(node) for node in members)),
                 ("oldest session", oldest.id),
                 ("oldest started at", moment(oldest.started_at)),
+                ("release that deletes the whole ring", "0.17.0 by its marks; 0.18 and newer stop"),
+                *deleting(context.graph, oldest.id),
+                *told(context, list(ring), parent=None),
             ),
             remedy=f"Clear the parent link of {oldest.id}; until then do not delete any of these sessions.",
             command=context.command("show", context.store_label, oldest.id),
@@ -110,5 +119,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS,),
+    recipe="cycle",
+    reads=(READS_SESSIONS, READS_MESSAGES, *READS),
 )

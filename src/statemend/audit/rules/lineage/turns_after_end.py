@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from statemend.audit.context import Context
+from statemend.audit.eras import written_by
 from statemend.audit.facts import MOST_LISTED, is_time, listed, moment, rows, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
@@ -117,6 +118,11 @@ def _finding(context: Context, found: _Ended, last: float, later: list[int]) -> 
             ("live rows after the end", len(later)),
             ("texts that stand in no continuation", astray),
             ("continued by", listed(onward) or None),
+            (
+                "releases that accept such a message",
+                "0.13 to 0.19" if found.reason == "compression" else "all: 0.13 and newer",
+            ),
+            written_by(context.store),
         ),
         remedy="Read these turns; what matters of them has to be said again in the session that goes on."
         if onward
@@ -146,5 +152,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="late-turns",
     reads=(ENDED, READS_MESSAGES),
 )
