@@ -1,6 +1,7 @@
 """Audit and repair the session store of Hermes Agent, offline.
 
-``open_home(path)`` takes stock of what lies in a home; ``scan(path)`` audits it and returns what was found.
+``open_home(path)`` takes stock of what lies in a home; ``scan(path)`` audits it and returns what was found,
+``survey(path)`` does so for each store of a home with profiles.
 ``plan(path)`` makes a repair plan of the findings; ``rehearse``, ``apply``, ``verify`` and ``undo`` try it,
 carry it out, tell what became of it and take it back; ``cleanup`` deletes what a file preserves. Everything
 behind them is imported at the first use.
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from statemend.audit.engine import audit as scan
+    from statemend.audit.engine import survey
     from statemend.evidence.inventory import find_home as open_home
     from statemend.repair.apply import apply
     from statemend.repair.cleanup import apply as cleanup
@@ -29,12 +31,14 @@ __all__ = [
     "plan",
     "rehearse",
     "scan",
+    "survey",
     "undo",
     "verify",
 ]
 
 _PUBLIC = {
     "scan": ("statemend.audit.engine", "audit"),
+    "survey": ("statemend.audit.engine", "survey"),
     "open_home": ("statemend.evidence.inventory", "find_home"),
     "plan": ("statemend.repair.planner", "make_plan"),
     "rehearse": ("statemend.repair.rehearse", "rehearse"),
