@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 # Workers of the test run; "auto" is one per core.
 WORKERS ?= auto
 
-.PHONY: demo test lint types pytest releases reports docs bench clean
+.PHONY: demo test lint types pytest releases reports docs mutants bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("statemend needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -48,9 +48,13 @@ reports: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m docs.build
 
+## Judge the tests of the rules by mutants: SAMPLE=500 takes so many by chance, all of them take hours.
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE))
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.repair
 
 clean:
-	rm -rf $(VENV) demo-home demo-home-reports .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo-home demo-home-reports mutants .mypy_cache .ruff_cache .pytest_cache

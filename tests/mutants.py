@@ -1,0 +1,196 @@
+"""Judges the tests of the rules: mutmut writes mutants of the code, each with one small change, and for each
+a test has to fail.
+
+mutmut's own run starts pytest for each mutant; of ten thousand that takes days. Here the tests are collected
+once, and each mutant runs in a fork, with the tests that reach it, until one fails::
+
+    python tests/mutants.py                        # all mutants: hours
+    python tests/mutants.py --sample 500           # so many of them, by chance
+    python tests/mutants.py rules.lineage.fork     # those whose name contains this
+
+What was found goes into ``mutants/judged.jsonl``, a line for each mutant; of code that did not change since,
+only those that survived are run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+#: Where mutmut puts the mutants and a copy of the tests, which are run there.
+WORK = Path("mutants")
+JUDGED = Path("judged.jsonl")
+ACTIVE = "MUTANT_UNDER_TEST"
+#: Seconds of processor time after which a mutant is taken for one that never ends.
+_PATIENCE = 60
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Judge the tests by mutants of the rules.")
+    parser.add_argument("names", nargs="*", help="parts of the names of mutants; none: all")
+    parser.add_argument("--sample", type=int, help="take so many by chance")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    if ACTIVE not in os.environ:
+        write_mutants()
+        environment = {**os.environ, "PYTHONPATH": "src", ACTIVE: ""}
+        command = [sys.executable, "tests/mutants.py", *sys.argv[1:]]
+        sys.exit(subprocess.run(command, cwd=WORK, env=environment, check=False).returncode)
+    hashes = {name: own for name, own in written() if all_in(name, options.names)}
+    chosen = sorted(hashes)
+    random.Random(options.seed).shuffle(chosen)
+    chosen = chosen[: options.sample]
+    dead = {(line["name"], line["hash"]) for line in judged() if line["ended"] != "survived"}
+    judge = Judge(
+        {name: hashes[name] for name in chosen if (name, hashes[name]) not in dead}, options.workers
+    )
+    quiet = ("--assert=plain", "--tb=no", "--capture=no", "-q")
+    without = ("randomly", "cacheprovider", "xdist", "logging")
+    arguments = [*quiet, *(f"-pno:{name}" for name in without), *selection()]
+    if (code := pytest.main(arguments, plugins=[judge])) != 0:
+        sys.exit(code)
+    tell(chosen)
+
+
+def write_mutants() -> None:
+    """Have mutmut write the mutants beside a copy of the tests."""
+    from mutmut import __main__ as mutmut
+
+    WORK.mkdir(exist_ok=True)
+    for folder in ("src", "tests"):
+        shutil.rmtree(WORK / folder, ignore_errors=True)
+    mutmut.copy_src_dir()
+    mutmut.copy_also_copy_files()
+    mutmut.create_mutants(os.cpu_count() or 1)
+
+
+def selection() -> list[str]:
+    from mutmut.configuration import config
+
+    return list(config().pytest_add_cli_args_test_selection)
+
+
+def written() -> Iterator[tuple[str, str]]:
+    """Each mutant, and a hash of the function that it is of."""
+    for path in Path("src").rglob("*.py.meta"):
+        facts = json.loads(path.read_text("utf-8"))
+        for name in facts["exit_code_by_key"]:
+            function = name.rpartition("__mutmut_")[0].rpartition(".")[2]
+            yield name, facts["hash_by_function_name"][function]
+
+
+def judged() -> Iterator[dict[str, str]]:
+    """What was found, in the order in which it was."""
+    lines = JUDGED.read_text("utf-8").splitlines() if JUDGED.exists() else []
+    yield from map(json.loads, lines)
+
+
+def all_in(name: str, parts: Sequence[str]) -> bool:
+    return not parts or any(part in name for part in parts)
+
+
+def module_of(mutant: str) -> str:
+    return mutant.partition(".x")[0].removeprefix("statemend.")
+
+
+def tell(chosen: Sequence[str]) -> None:
+    """How each module fared, and which mutants no test noticed."""
+    ended = {line["name"]: line["ended"] for line in judged()}
+    by_module: dict[str, Counter[str]] = defaultdict(Counter)
+    for name in sorted(chosen):
+        by_module[module_of(name)][ended[name]] += 1
+        if ended[name] == "survived":
+            print("survived", name)
+    for module, counts in sorted(by_module.items()):
+        print(f"{module:60} {dict(counts)}")
+    total = sum(by_module.values(), Counter())
+    print(f"{total.total()} mutants, {1 - total['survived'] / max(1, total.total()):.1%} died: {dict(total)}")
+
+
+class Judge:
+    """A plugin of pytest that, in place of the tests, runs the mutants."""
+
+    def __init__(self, mutants: Mapping[str, str], workers: int) -> None:
+        self.mutants, self.workers = mutants, workers
+        self.running: dict[int, tuple[str, Path]] = {}
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        reach = self.reach(session) if self.mutants else {}
+        for number, mutant in enumerate(self.mutants, 1):
+            while len(self.running) >= self.workers:
+                self.reap()
+            self.start(session, mutant, reach.get(mutant.rpartition("__mutmut_")[0], []))
+            print(f"\r{number}/{len(self.mutants)}", end="", file=sys.stderr)
+        while self.running:
+            self.reap()
+        print(file=sys.stderr)
+        return True
+
+    def reach(self, session: pytest.Session) -> dict[str, list[int]]:
+        """The tests that run each function, first those that run few others. None fails without a mutant."""
+        from mutmut.state import state
+
+        reach: dict[str, list[tuple[int, float, int]]] = defaultdict(list)
+        os.environ[ACTIVE] = "stats"
+        for place, item in enumerate(session.items):
+            hit = state()._stats
+            hit.clear()
+            started = time.process_time()
+            if failed(item):
+                pytest.exit(f"{item.nodeid} fails without a mutant", returncode=1)
+            for function in hit:
+                reach[function].append((len(hit), time.process_time() - started, place))
+        os.environ[ACTIVE] = ""
+        return {function: [place for *_, place in sorted(tests)] for function, tests in reach.items()}
+
+    def start(self, session: pytest.Session, mutant: str, tests: Sequence[int]) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+        pid = os.fork()
+        if pid:
+            self.running[pid] = mutant, folder
+            return
+        died = True
+        try:
+            os.environ[ACTIVE] = mutant
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            os.dup2(silence, 2)
+            limit = int(time.process_time()) + _PATIENCE
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            signal.alarm(20 * _PATIENCE)
+            session.config._tmp_path_factory._basetemp = folder  # type: ignore[attr-defined]
+            died = any(failed(session.items[place]) for place in tests)
+        finally:
+            os._exit(died)
+
+    def reap(self) -> None:
+        pid, status = os.wait()
+        mutant, folder = self.running.pop(pid)
+        shutil.rmtree(folder, ignore_errors=True)
+        ended = "timeout" if os.WIFSIGNALED(status) else ("survived", "killed")[os.WEXITSTATUS(status) == 1]
+        with JUDGED.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"name": mutant, "hash": self.mutants[mutant], "ended": ended}) + "\n")
+
+
+def failed(item: pytest.Item) -> bool:
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+if __name__ == "__main__":
+    main()
