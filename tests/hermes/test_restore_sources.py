@@ -43,11 +43,13 @@ class Scene(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a surviving file holds: where it lies, whether it has the times and the ids of the rows, whether
-    it masks secrets, and whether it was made after the compaction."""
+    """What a surviving file holds: where it lies, whether it has the times of the rows, whether it masks
+    secrets, whether it names the session, and whether it was made after the compaction."""
 
     place: str
-    whole: bool
+    times: bool
+    masks: bool = False
+    names: bool = True
     later: bool = False
 
 
@@ -56,11 +58,12 @@ class Held(NamedTuple):
 LESS_TOLD = {"end_reason", "ended_at", "model_config", "started_at", "system_prompt"}
 
 SURVIVING = {
-    "session-snapshot": Held("sessions/session_", whole=False),
-    "request-dump": Held("sessions/request_dump_", whole=False),
-    "older-export": Held("session-exports/older", whole=True),
-    "state-snapshot": Held("state-snapshots/", whole=True),
-    "backup": Held("backups/", whole=True, later=True),
+    "session-snapshot": Held("sessions/session_", times=False, masks=True),
+    "request-dump": Held("sessions/request_dump_", times=False, masks=True),
+    "trajectory": Held("session-exports/trajectory", times=False, names=False),
+    "older-export": Held("session-exports/older", times=True),
+    "state-snapshot": Held("state-snapshots/", times=True),
+    "backup": Held("backups/", times=True, later=True),
 }
 
 
@@ -80,6 +83,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory, oracle: Ask) -> Scene:
         _agent(home, chat, "save_session_log", held)
         sent = {"model": "gpt-4o", "messages": [{"role": "system", "content": "You are Hermes."}, *held]}
         _agent(home, chat, "dump_api_request_debug", sent, reason="max_retries")
+        turns = _agent(home, chat, "convert_to_trajectory_format", held, "Look at this.", True)
+        exports = home.path / "session-exports"
+        exports.mkdir()
+        _function(home, "save_trajectory", turns, "gpt-4o", True, str(exports / "trajectory.jsonl"))
         _function(home, "create_quick_snapshot")
         home.export(LOST, "jsonl", name="older.jsonl")
         chat.compact()
@@ -95,12 +102,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory, oracle: Ask) -> Scene:
     return Scene(home.path, home.now, display, live, session)
 
 
-def _agent(home: HermesHome, chat: Any, name: str, *args: Any, **options: Any) -> None:
-    home.process.call("agent", chat=chat._number, name=name, args=list(args), options=options)
+def _agent(home: HermesHome, chat: Any, name: str, *args: Any, **options: Any) -> Any:
+    return home.process.call("agent", chat=chat._number, name=name, args=list(args), options=options)
 
 
-def _function(home: HermesHome, name: str) -> None:
-    home.process.call("function", module="hermes_cli.backup", name=name, args=[])
+def _function(home: HermesHome, name: str, *args: Any) -> None:
+    module = "agent.trajectory" if args else "hermes_cli.backup"
+    home.process.call("function", module=module, name=name, args=list(args))
 
 
 def _read(oracle: Ask, store: Path, **options: Any) -> Rows:
@@ -176,7 +184,7 @@ def test_what_survived_gives_back_what_was_deleted(
     assert verify(run, now=scene.now).state is State.APPLIED
     copy = copy_store(home / "state.db", tmp_path / "copy")
     display, live = _read(oracle, copy, include_compacted=True), _read(oracle, copy)
-    expected = scene.display if held.whole else once(scene.display)
+    expected = scene.display if held.times else once(scene.display)
     if held.later:
         assert (display, live) == (scene.display, scene.live)
     session = _session(home)
@@ -184,16 +192,17 @@ def test_what_survived_gives_back_what_was_deleted(
     assert changed <= ({"model_config"} if held.later else LESS_TOLD)
     told = " ".join(plan.choices[0].options[0].evidence)
     masked = [one for one, other in zip(expected, display, strict=True) if said(one) != said(other)]
-    assert [row["content"] for row in masked] == ([] if held.whole else [SECRET])
-    assert ("1 message looks redacted, and nothing tells whether it is so" in told) is not held.whole
+    assert [row["content"] for row in masked] == ([SECRET] if held.masks else [])
+    assert ("1 message looks redacted, and nothing tells whether it is so" in told) is held.masks
     assert [said(row) for row in live] == [said(row) for row in scene.live]
     untimed = [
         one["content"]
         for one, other in zip(expected, display, strict=True)
         if abs(one["timestamp"] - other["timestamp"]) > 2e-6
     ]
-    assert bool(untimed) is not held.whole
-    assert ("get a made-up time" in told) is not held.whole
+    assert bool(untimed) is not held.times
+    assert ("get a made-up time" in told) is not held.times
+    assert ("names no session: its texts are those of this one" in told) is not held.names
     assert "stays lost" not in told
     assert "may be of another store" not in told
     assert all(text not in file.read_text() for text in ("Twelve", "sk-ant", "wc -l"))

@@ -97,6 +97,14 @@ def test_an_id_that_no_format_kept_is_made_up_alike_for_both_and_said_to_be() ->
     assert answers(paired("another", live, [])[0]) != [call_id]
 
 
+def test_a_call_gets_the_id_that_its_result_bears() -> None:
+    rows, left = paired("s", [asking(0, (None, "sh"), ("c2", "sh")), result(1, call_id="c1"), result(2)], [])
+
+    assert [call.get("id") for call in json.loads(rows[0].values["tool_calls"])] == ["c1", "c2"]
+    assert answers(rows) == ["c1", "c2"]
+    assert left == Calls()
+
+
 def test_rows_as_they_were_are_left_as_they_were() -> None:
     rows = (asking(0, ("c1", "sh"), fidelity=Fidelity.EXACT), result(1, fidelity=Fidelity.EXACT))
 

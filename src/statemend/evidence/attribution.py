@@ -17,8 +17,9 @@ import msgspec
 from statemend import formats
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.memory import spoken
+from statemend.evidence.wording import MARKDOWN, structured
 from statemend.formats import pending
-from statemend.formats.artifact import Artifact, Kind, Record, Section
+from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.store.connection import Store
 from statemend.store.content import decode_content
 from statemend.store.history import View, messages
@@ -67,8 +68,8 @@ def attribute(store: Store, inventory: Inventory) -> tuple[Attribution, ...]:
 
 def _probes(artifact: Artifact, section: Section) -> tuple[str, ...]:
     """The first, the last and the longest text of the user."""
-    said = [text for role, text in _texts(_records(artifact, section)) if role == "user"]
-    return tuple(dict.fromkeys((said[0], said[-1], max(said, key=len)))) if said else ()
+    asked = [text for role, text in said(artifact, section) if role == "user"]
+    return tuple(dict.fromkeys((asked[0], asked[-1], max(asked, key=len)))) if asked else ()
 
 
 def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequence[str]) -> Attribution:
@@ -83,10 +84,10 @@ def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequen
         return result(None, (), "no session of the store has its texts")
     if len(holders) > _MOST:
         return result(None, (), f"{len(holders):,} sessions have one of its texts, too many to be compared")
-    shown = list(_texts(_records(artifact, section)))
+    shown = list(said(artifact, section))
     if len(shown) < _ENOUGH:
         return result(None, holders, "it says too little to tell whose it is")
-    fitting = [each for each in holders if _fits(shown, list(_stored(store, each)))]
+    fitting = [each for each in holders if fits(shown, list(stored(store, each)))]
     if len(fitting) == 1:
         return result(fitting[0], (), f"its {len(shown):,} texts are this session's, and no other has them")
     if fitting:
@@ -94,8 +95,9 @@ def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequen
     return result(None, (), "no session has its texts in their order")
 
 
-def _fits(shown: Sequence[tuple[str, str]], stored: Sequence[tuple[str, str]]) -> bool:
-    return _within(shown, stored) or (len(stored) >= _ENOUGH and _within(stored, shown))
+def fits(shown: Sequence[tuple[str, str]], whole: Sequence[tuple[str, str]]) -> bool:
+    """Whether two transcripts may be of one session: one of them has every text of the other, in order."""
+    return _within(shown, whole) or (len(whole) >= _ENOUGH and _within(whole, shown))
 
 
 def _within(some: Iterable[object], whole: Iterable[object]) -> bool:
@@ -104,20 +106,21 @@ def _within(some: Iterable[object], whole: Iterable[object]) -> bool:
     return all(each in rest for each in some)
 
 
-def _stored(store: Store, session_id: str) -> Iterator[tuple[str, str]]:
+def stored(store: Store, session_id: str) -> Iterator[tuple[str, str]]:
+    """What a user and an assistant said in a session of the store: role and text."""
     for row in messages(store, session_id, View.RAW):
         if row.role in _SPOKEN and (text := spoken(row.role, row.content)):
             yield row.role, text
 
 
-def _texts(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
-    for record in records:
-        if record.role in _SPOKEN and (text := spoken(record.role, record.content)):
+def said(artifact: Artifact, section: Section) -> Iterator[tuple[str, str]]:
+    """What a user and an assistant said in a transcript: role and text."""
+    for record in formats.records(Path(artifact.path), artifact, section):
+        if record.role not in _SPOKEN:
+            continue
+        content = structured(record.content) if artifact.kind in MARKDOWN else record.content
+        if text := spoken(record.role, content):
             yield record.role, text
-
-
-def _records(artifact: Artifact, section: Section) -> Iterator[Record]:
-    return formats.records(Path(artifact.path), artifact, section)
 
 
 def _digest(text: str) -> bytes:

@@ -14,12 +14,13 @@ import msgspec
 
 from statemend.evidence.gaps import gaps_of
 from statemend.evidence.inventory import Inventory
+from statemend.evidence.nameless import found_for
 from statemend.evidence.rows import Fidelity
 from statemend.evidence.saved import Conflict, Gap, Lack, Place, Salvage, Saved, Used
 from statemend.evidence.shown import Source, as_message, shown_by, sources_of, state_of, text_of_prompt
 from statemend.evidence.union import Entry, Sighting, Union
 from statemend.evidence.wording import MARKDOWN, looks_redacted, structured
-from statemend.formats.artifact import Kind
+from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.store.connection import Store
 from statemend.store.history import RowState
 
@@ -41,13 +42,20 @@ class Salvager:
 
     def __init__(self, store: Store, inventory: Inventory) -> None:
         self._store = store
+        self._inventory = inventory
         self._named = inventory.by_session()
         self._copied = inventory.stores_by_session()
 
     def session(self, session_id: str) -> Salvage:
         """:func:`salvage` of one session."""
+        sources = sources_of(self._store, session_id, self.sections(session_id))
+        return _put_together(self._store, session_id, sources)
+
+    def sections(self, session_id: str) -> list[tuple[Artifact, Section]]:
+        """The parts of artifacts, and of other stores, that are of one session: those that name it, and those
+        that name none and are certainly its."""
         named = [*self._named.get(session_id, ()), *self._copied.get(session_id, ())]
-        return _put_together(self._store, session_id, sources_of(self._store, session_id, named))
+        return [*named, *found_for(self._store, self._inventory, session_id, named)] if named else named
 
 
 def _put_together(store: Store, session_id: str, sources: Sequence[Source]) -> Salvage:

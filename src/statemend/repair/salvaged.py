@@ -23,7 +23,7 @@ from statemend.repair.salvaged_rows import Filled, SalvagedRow
 from statemend.repair.salvaged_sources import LIVE, Sources
 from statemend.repair.salvaged_states import States
 from statemend.repair.salvaged_times import timed
-from statemend.repair.salvaged_values import row_values
+from statemend.repair.salvaged_values import as_stored, row_values
 from statemend.store.connection import Store
 from statemend.store.message import RowState
 from statemend.store.records import table_columns
@@ -55,6 +55,11 @@ class Salvaged:
     def store(self) -> str:
         """The path of the store itself, as places name it."""
         return self._store.path
+
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        """The files that name no session, and are known for this one's by their texts."""
+        return self._sources.unnamed
 
     @property
     def ways(self) -> tuple[Way, ...]:
@@ -162,7 +167,7 @@ class Salvaged:
         best = max(places, key=lambda each: self._sources.at(each).age, default=None)
         place = preferred or best or message.place
         record = self._sources.row_at(place) or message.record
-        values = row_values(record, self._columns)
+        values = row_values(as_stored(record, place.kind), self._columns)
         if "timestamp" in values and not isinstance(values["timestamp"], int | float):
             del values["timestamp"]
         if "timestamp" not in values and message.at is not None:

@@ -18,7 +18,7 @@ from statemend.repair.salvaged_rows import Filled, SalvagedRow
 from statemend.store.content import parse_json
 from statemend.store.message import RowState
 
-_PLACE = "its place: it stands behind the call, and nothing else does that could answer it"
+_PLACE = "its place: the result stands behind the call, and nothing else does that could answer it"
 _CALL = "the call that it answers"
 _MADE_UP = "made up: no file keeps the id of the call"
 
@@ -72,18 +72,20 @@ def _pair(session_id: str, rows: list[SalvagedRow], block: Sequence[int]) -> Non
     """Give the results of one block the ids of the calls that they answer."""
     asking, *results = block
     calls = list(_calls_of(rows[asking]))
-    known = {str(rows[place].values["tool_call_id"]) for place in results if _is_named(rows[place])}
-    open_calls = [call for call in calls if not call.names & known]
-    nameless = [place for place in results if not _is_named(rows[place]) and _drops(rows[place])]
-    for place, call in _matched(rows, open_calls, nameless):
-        if call.ids:
-            call_id, how = call.ids[0], _PLACE
-        elif _drops(rows[asking]):
-            call_id, how = _made_up(session_id, rows[asking].message, call.place), _MADE_UP
-            rows[asking] = _with_id(rows[asking], call.place, call_id)
-        else:
+    known = {place: str(rows[place].values["tool_call_id"]) for place in results if _is_named(rows[place])}
+    asked = frozenset[str]().union(*(call.names for call in calls))
+    open_calls = [call for call in calls if not call.names & set(known.values())]
+    open_results = [place for place in results if known.get(place) not in asked and _drops(rows[place])]
+    for place, call in _matched(rows, open_calls, open_results):
+        call_id = known.get(place) or next(iter(call.ids), None)
+        how = _PLACE if call_id else _MADE_UP
+        call_id = call_id or _made_up(session_id, rows[asking].message, call.place)
+        if not call.ids and _drops(rows[asking]):
+            rows[asking] = _with_id(rows[asking], call.place, call_id, how)
+        elif not call.ids or place in known:
             continue
-        rows[place] = rows[place].with_column(Filled("tool_call_id", call_id, how))
+        if place not in known:
+            rows[place] = rows[place].with_column(Filled("tool_call_id", call_id, how))
 
 
 def _drops(row: SalvagedRow) -> bool:
@@ -178,8 +180,8 @@ def _made_up(session_id: str, message: int, place: int) -> str:
     return f"call_{digest.hexdigest()[:24]}"
 
 
-def _with_id(row: SalvagedRow, place: int, call_id: str) -> SalvagedRow:
+def _with_id(row: SalvagedRow, place: int, call_id: str, how: str) -> SalvagedRow:
     """The row of calls with an id on one of them."""
     calls = _list(row.values["tool_calls"])
     calls[place] = {"id": call_id, "type": "function"} | calls[place] | {"id": call_id}
-    return row.with_column(Filled("tool_calls", json.dumps(calls), _MADE_UP))
+    return row.with_column(Filled("tool_calls", json.dumps(calls), how))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from statemend import formats
 from statemend.evidence.inventory import Inventory
-from statemend.evidence.salvage import Place, Salvage
+from statemend.evidence.salvage import Place, Salvage, Salvager
 from statemend.evidence.shown import state_of
 from statemend.evidence.wording import WHOLE
 from statemend.formats.artifact import FILTERED, IN_MEMORY, Artifact, Kind, Record, Section
@@ -45,14 +45,18 @@ class Sources:
     def __init__(self, store: Store, inventory: Inventory, union: Salvage) -> None:
         self.union = union
         self._store = store
-        named = inventory.by_session().get(union.session_id, [])
-        named = named + inventory.stores_by_session().get(union.session_id, [])
+        named = Salvager(store, inventory).sections(union.session_id)
         self._named = {(artifact.path, section.offset): (artifact, section) for artifact, section in named}
         self._records: dict[_Key, Mapping[int, Record]] = {}
         self._shown = dict(self._by_source())
 
     def __iter__(self) -> Iterator[Shown]:
         return iter(self._shown.values())
+
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        """The artifacts that do not name the session; their texts are certainly its."""
+        return tuple(sorted({each.artifact.path for each in self if not each.section.session_id}))
 
     def at(self, place: Place) -> Shown:
         """The source that a place is in."""

@@ -6,7 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from statemend.formats.artifact import Record
+import msgspec
+
+from statemend.evidence.wording import WHOLE
+from statemend.formats.artifact import Kind, Record
 from statemend.repair.cells import SqlValue
 from statemend.store.content import encode_content
 
@@ -28,6 +31,29 @@ def row_values(record: Record, columns: tuple[str, ...]) -> dict[str, SqlValue]:
         if value is not None:
             found[name] = value
     return found
+
+
+def as_stored(record: Record, kind: Kind) -> Record:
+    """The record with JSON as the text that Hermes stores, where a format shows it as a value: the arguments
+    of a call, and in a trajectory a result that looks like JSON."""
+    if kind in WHOLE:
+        return record
+    calls = [_spelled(call) for call in record.tool_calls or ()]
+    row = record.row
+    if calls and row is not None and isinstance(row.get("tool_calls"), list):
+        row = {**row, "tool_calls": calls}
+    content = record.content
+    if kind is Kind.TRAJECTORY and record.role == "tool" and isinstance(content, dict | list):
+        content = json.dumps(content, ensure_ascii=False)
+    return msgspec.structs.replace(record, tool_calls=calls or None, content=content, row=row)
+
+
+def _spelled(call: Any) -> Any:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("arguments"), dict | list):
+        return call
+    arguments = json.dumps(function["arguments"])
+    return {"type": "function"} | call | {"function": function | {"arguments": arguments}}
 
 
 def _told(record: Record) -> Mapping[str, Any]:

@@ -189,7 +189,7 @@ def test_made_up_ids_are_said_to_be(build: Build) -> None:
     (step,) = option_steps(only_choice(plan_of(home)), "restore")
     origins = {each.column: each.origin for each in step.sources}
     assert "its id is made up: a free number" in origins["messages.3"]
-    assert origins["messages.5.tool_call_id"].startswith("its place: it stands behind the call")
+    assert origins["messages.5.tool_call_id"].startswith("its place: the result stands behind the call")
 
 
 def test_a_tail_without_room_in_front_of_it_is_left_as_it_is(build: Build) -> None:

@@ -184,6 +184,8 @@ def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> Iter
         yield f"{_messages(untimed)} get a made-up time, that of the message before."
     yield from _partnerless(calls)
     yield f"Files: {', '.join(map(str, listed(sorted({row.place.artifact for row in rows}))))}."
+    for artifact in lost.unnamed:
+        yield f"{artifact} names no session: its texts are those of this one, and of no other that is known."
     yield from _strangers(lost)
     yield from map(_gap, lost.union.gaps)
 
