@@ -99,13 +99,14 @@ def test_only_the_recipes_that_were_asked_for_are_used(home: HomeBuilder) -> Non
 
 def test_a_finding_that_no_recipe_mends_is_left_with_what_to_do(tmp_path: Path) -> None:
     home = HomeBuilder(tmp_path / "home", "0.19.0")
-    home.chat("a", parent_session_id="b")
-    home.chat("b", parent_session_id="a")
+    home.chat("a", session_key="k")
+    home.chat("b", session_key="k")
+    home.sql("UPDATE messages SET timestamp = timestamp + 500 WHERE id IN (4, 8)")
 
     plan = plan_of(home)
 
     assert (plan.steps, plan.choices, plan.findings) == ((), (), ())
-    (left,) = [left for left in plan.left if left.rule == "LIN004"]
+    (left,) = [left for left in plan.left if left.rule == "LIN012"]
     assert left.reason.startswith("no recipe mends it: ")
 
 
