@@ -14,7 +14,7 @@ from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder
 from tests.repair.planning import only_choice, option_steps, plan_of, text_of
 
 from statemend.errors import Refused, UsageError
-from statemend.formats import jsonl, markdown
+from statemend.formats import jsonl, markdown, prompts
 from statemend.formats.artifact import Kind
 from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
@@ -389,6 +389,21 @@ def test_a_chat_that_is_routed_to_it_finds_it_again(build: Build, tmp_path: Path
     run = apply(file, run_dir=tmp_path / "run", now=NOW)
     assert (run.state, run.remaining, run.new, run.troubles) == (State.APPLIED, (), (), ())
     assert [left.rule for left in plan_of(home).left] == []
+
+
+def test_prompts_alone_come_back_where_they_are_asked_for(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    with open_for_audit(home.store) as store:
+        text = "".join(prompts.render_jsonl(SID, list(messages(store, SID, View.ACTIVE))))
+    home.file("session-exports/prompts.jsonl", text)
+    delete(home)
+    (left,) = [each for each in plan_of(home).left if each.rule == "EXP008"]
+    assert "nothing is restored from such files unasked" in left.reason
+    told = " ".join(only_choice(plan_of(home, restore=[SID])).options[0].evidence)
+    assert "stays lost: only what the user said is left" in told
+    with restored(home, tmp_path, restore=[SID]):
+        assert home.sql("SELECT role FROM messages WHERE session_id = ?", bindings=(SID,)) == [("user",)] * 2
 
 
 def test_of_several_deleted_sessions_one_comes_back(build: Build, tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1) OR EXISTS (SELECT 1 FROM me
 """
 #: Its finding stays where the session is back: what was said since never was in it.
 _UNSTORED = "ORP004"
+#: Its sessions come back only where they are asked for: little is left of them.
+_FILTERED = "EXP008"
 _FIDELITIES = {
     Fidelity.LOSSY: "in a form that drops some of a message",
     Fidelity.MASKED: "masked, with secrets redacted",
@@ -56,7 +58,9 @@ _LOST = {
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     session_id = finding.subject.session
-    if session_id is not None:
+    if finding.rule == _FILTERED and not (session_id in context.asked and _is_gone(context, session_id)):
+        yield leave(finding, f"nothing is restored from such files unasked: {finding.remedy.text}")
+    elif session_id is not None:
         if finding.rule != _UNSTORED or _is_gone(context, session_id):
             context.wanted.discard(session_id)
             yield from _offer(context, finding, session_id)
@@ -71,7 +75,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
             )
 
 
-def _is_gone(context: RecipeContext, session_id: str) -> bool:
+def _is_gone(context: RecipeContext, session_id: str | None) -> bool:
     """Whether the store has nothing of a session and something else shows messages of it."""
     if context.store.value(_KNOWN, (session_id,)):
         return False
@@ -233,5 +237,8 @@ def _messages(number: int) -> str:
 
 
 RECIPE = Recipe(
-    name="restore", serves=("EXP002", "ORP003", _UNSTORED, "ORP005"), doc=__doc__ or "", propose=propose
+    name="restore",
+    serves=("EXP002", _FILTERED, "ORP003", _UNSTORED, "ORP005"),
+    doc=__doc__ or "",
+    propose=propose,
 )

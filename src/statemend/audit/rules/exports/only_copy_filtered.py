@@ -16,8 +16,9 @@ redacted; a text counts when it holds a mark as redaction leaves it. For a sessi
 archived message is looked up: some file holds it, and none without masks or filter.
 
 What to do
-For a session that is gone, keep the file, and look for a copy of the store from before. For one that is still
-there, export it once more with its archived history and without `--redact`.
+For a session that is gone, keep the file, and look for a copy of the store from before; what is left comes
+back where `plan --restore` asks for it. For one that is still there, export it once more with its archived
+history and without `--redact`.
 
 When it is a false alarm
 A text that talks about redaction holds such marks itself. A session may have been deleted so that only this
@@ -141,6 +142,7 @@ RULE = Rule(
     level=Level.EXPORTS,
     severity=Severity.MEDIUM,
     verdict=Verdict.RISK,
+    recipe="restore",
     doc=__doc__ or "",
     check=check,
     reads=(READS_SESSIONS, READS_MESSAGES),
