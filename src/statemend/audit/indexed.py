@@ -28,6 +28,7 @@ _OBJECTS = """
     FROM main.sqlite_schema
     WHERE name GLOB 'messages_fts*' AND type IN ('table', 'view', 'trigger') AND rootpage = 0
 """
+_EVENTS = ("insert", "update", "delete")
 _NOTES = "SELECT key, value FROM state_meta WHERE key GLOB 'fts_*'"
 _CONTENT = re.compile(r"[(,]\s*content\s*=\s*'?([\w]*)'?")
 _WHERE = re.compile(r"\bWHERE\b(.*)$", re.DOTALL | re.IGNORECASE)
@@ -47,7 +48,9 @@ class Index(msgspec.Struct, frozen=True):
     """One search index. ``keeps_text`` is whether it has a copy of its own of every text. Rows from
     ``waiting_from`` (exclusive) to ``waiting_to`` wait for a rebuild that is under way. ``detached`` is
     whether the store notes that the index is no longer kept up, until a rebuild. ``lacks`` are the events
-    (``insert``, ``update``, ``delete``) after which no trigger brings it up to date."""
+    (``insert``, ``update``, ``delete``) after which no trigger brings it up to date; ``unfit`` those whose
+    trigger is written for another layout: one with texts of its own deletes rows, one without tells the index
+    the text to forget."""
 
     name: str
     scope: Scope
@@ -56,6 +59,7 @@ class Index(msgspec.Struct, frozen=True):
     waiting_to: int | None
     detached: bool
     lacks: tuple[str, ...]
+    unfit: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> str:
@@ -80,16 +84,31 @@ def indexes(store: Store) -> Iterator[Index]:
         if sql is None or scope is None or not store.schema.has(f"{name}_docsize"):
             continue
         pending = f"{rebuild}_high_water" in notes
-        events = ("insert", "update", "delete")
+        keeps_text = _CONTENT.search(sql) is None
+        triggers = {event: objects.get(("trigger", f"{name}_{event}")) for event in _EVENTS}
         yield Index(
             name=name,
             scope=scope,
-            keeps_text=_CONTENT.search(sql) is None,
+            keeps_text=keeps_text,
             waiting_from=_number(notes.get(f"{rebuild}_progress"), -1) if pending else None,
             waiting_to=_number(notes.get(f"{rebuild}_high_water"), None) if pending else None,
             detached="fts_stale" in notes or (name.endswith("_cjk") and "fts_cjk_stale" in notes),
-            lacks=tuple(event for event in events if ("trigger", f"{name}_{event}") not in objects),
+            lacks=tuple(event for event, trigger in triggers.items() if trigger is None),
+            unfit=tuple(
+                event
+                for event, trigger in triggers.items()
+                if trigger is not None and not _fits(name, event, trigger, keeps_text=keeps_text)
+            ),
         )
+
+
+def _fits(name: str, event: str, trigger: str, *, keeps_text: bool) -> bool:
+    """Whether a trigger does what the layout of its index asks for: puts in what is new, and takes out what
+    is old."""
+    said = " ".join(trigger.split())
+    puts = f"INSERT INTO {name}(rowid," in said
+    takes = f"DELETE FROM {name} WHERE rowid" in said if keeps_text else f"INSERT INTO {name}({name}," in said
+    return {"insert": puts, "update": puts and takes, "delete": takes}[event]
 
 
 def heals(store: Store, index: Index) -> bool:
