@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.hermes.process import HermesError, HermesProcess
-from tests.hermes.releases import RELEASES
+from tests.hermes.releases import EVERY
 
 #: 2026-08-01T09:00:00Z, when every home's clock starts.
 START = 1785574800.0
@@ -112,6 +113,19 @@ class Conversation:
         """``/undo``: back up one exchange."""
         self._command("undo_last")
 
+    def retry(self) -> None:
+        """``/retry``: take back the last exchange, so that it can be asked again."""
+        self._command("retry_last")
+
+    def save(self) -> None:
+        """``/save``: the conversation as a file under ``sessions/saved``."""
+        self._command("save_conversation", *(["/save json"] if self.home.release.at_least("0.20") else []))
+
+    def dispatch(self, goal: str) -> str:
+        """A subagent in the background (0.19 and newer), whose result is noted as delivered; its id."""
+        self.home.advance(1.0)
+        return self.home.process.call("dispatch", chat=self._number, goal=goal)
+
     def branch(self) -> str:
         """``/branch``: this chat goes on in the branch; its id is returned."""
         return self._command("_handle_branch_command", "/branch")
@@ -143,7 +157,7 @@ class HermesHome:
     def __init__(self, version: str, path: Path, *, now: float = START, zone: str = "UTC") -> None:
         self.path = path
         self.zone = zone
-        self.process = HermesProcess(RELEASES[version], path, now=now, zone=zone)
+        self.process = HermesProcess(EVERY[version], path, now=now, zone=zone)
 
     def __enter__(self) -> HermesHome:
         return self
@@ -170,7 +184,7 @@ class HermesHome:
     def upgrade(self, version: str) -> None:
         """Stop the running release and open the same home with another one."""
         self.process.stop()
-        self.process = HermesProcess(RELEASES[version], self.path, now=self.now + HOUR, zone=self.zone)
+        self.process = HermesProcess(EVERY[version], self.path, now=self.now + HOUR, zone=self.zone)
         self.store("session_count")
 
     def break_next(self, method: str, how: str = "locked") -> None:
@@ -181,6 +195,23 @@ class HermesHome:
         """Start the same release again on this home, after a stop or a crash."""
         self.process.kill()
         self.process = HermesProcess(self.release, self.path, now=self.now + MINUTE, zone=self.zone)
+
+    def rest(self) -> None:
+        """Close and forget what the release has open; its process goes on. What it wrote lies there as after
+        its end."""
+        self.process.call("rest", now=None)
+
+    def clear(self) -> None:
+        """Begin anew in an empty home, when the clock started, without starting the release anew."""
+        self.process.call("rest", now=START)
+        for entry in self.path.iterdir():
+            if entry.name == "logs":
+                for log in filter(Path.is_file, entry.rglob("*")):
+                    os.truncate(log, 0)  # the release holds them open
+            elif entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
 
     def stop(self) -> None:
         """End the release. What it wrote lies there as it does after a normal exit; nothing holds it."""
@@ -237,12 +268,33 @@ class HermesHome:
         number = self.process.call("chat", session_id=session_id, platform=platform, resume=resume)
         return Conversation(self, number, session_id)
 
-    def gateway_session(self, chat_id: str, *, reset: bool = False, platform: str = "telegram") -> str:
-        """The session of a messaging chat, found, made or reset by the release's gateway."""
+    def gateway_session(
+        self,
+        chat_id: str,
+        *,
+        reset: bool = False,
+        switch: str | None = None,
+        follow: str | None = None,
+        platform: str = "telegram",
+    ) -> str:
+        """The session of a messaging chat, found, made or reset by the release's gateway, switched to the
+        session ``switch``, or led on to ``follow`` as after a compression."""
         self.advance(1.0)
-        method = "reset" if reset else "open"
-        entry = self.process.call("gateway", method=method, platform=platform, chat_id=chat_id)
-        return entry["session_id"]
+        method = "reset" if reset else "switch" if switch else "follow" if follow else "open"
+        return self._gateway(method, platform, chat_id, switch or follow)["session_id"]
+
+    def route_key(self, chat_id: str, platform: str = "telegram") -> str:
+        """The key by which the gateway finds the session of a messaging chat."""
+        return self._gateway("open", platform, chat_id, None)["session_key"]
+
+    def _gateway(self, method: str, platform: str, chat_id: str, target: str | None) -> dict[str, Any]:
+        return self.process.call("gateway", method=method, platform=platform, chat_id=chat_id, target=target)
+
+    def snapshot(self) -> str | None:
+        """``/snapshot create``: a copy of the store under ``state-snapshots``; its name."""
+        return self.process.call(
+            "function", module="hermes_cli.backup", name="create_quick_snapshot", args=[]
+        )
 
     # The real command line
 
@@ -309,7 +361,7 @@ class Oracle:
     """A release asked about copies of stores: opening one may upgrade its schema, so never the original."""
 
     def __init__(self, version: str, home: Path, *, now: float = START) -> None:
-        self._process = HermesProcess(RELEASES[version], home, now=now)
+        self._process = HermesProcess(EVERY[version], home, now=now)
 
     @property
     def release(self) -> Any:

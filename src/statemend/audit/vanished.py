@@ -49,7 +49,7 @@ def rows_vanished(context: Context, node: Node) -> bool:
 
 
 def brought_in_later(context: Context, node: Node, end: float) -> bool:
-    """Whether a session was stored after rows that were written after ``end``: an import or a repair did that,
+    """Whether a session was stored after rows that are younger than ``end``: an import or a repair did that,
     and what followed the session elsewhere leaves no trace here."""
     before = context.store.value(STORED_BEFORE, (node.id,))
     return is_time(before) and is_time(node.ended_at) and before > end

@@ -12,6 +12,7 @@ What the release itself prints goes to the file named by ``HERMES_DRIVER_LOG``.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -82,6 +83,18 @@ class Inside:
         for name in [path] if path else list(self.stores):
             self.stores.pop(name).close()
 
+    def op_rest(self, now: float | None) -> None:
+        """Everything that is open is closed and forgotten; the process goes on, at another time if one is
+        given. Some releases leave connections of their own open."""
+        self.gateways.clear()
+        self.chats.clear()
+        self.op_close(None)
+        gc.collect()
+        for left in gc.get_objects():
+            if isinstance(left, sqlite3.Connection):
+                left.close()
+        self.clock.now = self.clock.now if now is None else now
+
     def op_command_line(self, argv: list[str], cwd: str, output: str) -> int:
         return self.command_line.run(argv, cwd, output, self.clock.now)
 
@@ -145,8 +158,13 @@ class Inside:
     def op_end_chat(self, chat: int) -> None:
         self.chats.pop(chat).close()
 
-    def op_gateway(self, method: str, platform: str, chat_id: str) -> dict[str, Any]:
-        """A messaging chat's session, found, made or reset as the gateway does it."""
+    def op_dispatch(self, chat: int, goal: str) -> str:
+        return self.chats[chat].dispatch(goal)
+
+    def op_gateway(
+        self, method: str, platform: str, chat_id: str, target: str | None = None
+    ) -> dict[str, Any]:
+        """A messaging chat's session, found, made, reset, switched or led on as the gateway does it."""
         session = importlib.import_module("gateway.session")
         config = importlib.import_module("gateway.config")
         if "store" not in self.gateways:
@@ -158,6 +176,11 @@ class Inside:
         entry = gateway.get_or_create_session(source)
         if method == "reset":
             entry = gateway.reset_session(entry.session_key)
+        elif method == "switch":
+            entry = gateway.switch_session(entry.session_key, target)
+        elif method == "follow":
+            entry.session_id = target
+            gateway._save()
         return {"session_id": entry.session_id, "session_key": entry.session_key}
 
     def _remember(self, chat: Chat) -> int:

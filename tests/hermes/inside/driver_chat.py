@@ -6,6 +6,7 @@ import datetime
 import importlib
 import inspect
 import sys
+import threading
 import types
 from typing import Any
 
@@ -124,6 +125,27 @@ class Chat:
             parent_agent=self.agent,
         )
         return Chat(child, self.store, [])
+
+    def dispatch(self, goal: str) -> str:
+        """A subagent in the background: its work is not done here, its account in the store is."""
+        background = importlib.import_module("tools.async_delegation")
+        given = background.dispatch_async_delegation(
+            goal=goal,
+            context=None,
+            toolsets=None,
+            role="leaf",
+            model=None,
+            session_key="",
+            parent_session_id=self.agent.session_id,
+            runner=lambda: {"status": "completed", "summary": "Done.", "api_calls": 1},
+        )
+        named = given["delegation_id"]
+        for _ in range(500):
+            if background.get_durable_delegation(named)["state"] not in ("running", "finalizing"):
+                break
+            threading.Event().wait(0.01)
+        background.mark_completion_delivered(named)
+        return named
 
     def close(self) -> None:
         self.agent.close()
