@@ -61,6 +61,7 @@ def test_choices_add_up_and_keep_the_running_order() -> None:
         "STO001",
         "STO002",
         "STO003",
+        "STO006",
         "STO004",
         "STO005",
         "CNT001",
