@@ -31,6 +31,24 @@ def test_a_damaged_home_fails_and_says_what_to_do_next(statemend: Run, demo: Pat
     assert statemend("scan", demo, "--fail-on", "never").code == 0
 
 
+def test_the_report_of_a_home_with_profiles_is_written_elsewhere(
+    statemend: Run, sound: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    for folder in (home / "profiles" / "work", home / "profiles" / "play"):
+        folder.mkdir(parents=True)
+        shutil.copyfile(sound / "state.db" if sound.is_dir() else sound, folder / "state.db")
+
+    told = statemend("scan", home, "--fail-on", "never", "-o", tmp_path / "r.json")
+    assert told.code == 0, told.err
+    assert len(json.loads((tmp_path / "r.json").read_text())["stores"]) == 2
+    for folder in (home, home / "profiles" / "work", home / "profiles" / "play" / "sessions"):
+        folder.mkdir(exist_ok=True)
+        told = statemend("scan", home, "-o", folder / "r.json")
+        assert told.code == 4
+        assert "lies in the audited home" in told.err
+
+
 def test_nothing_is_written_beside_the_store(statemend: Run, demo: Path, tmp_path: Path) -> None:
     before = snapshot(demo)
     for name in ("r.html", "r.md", "r.json"):

@@ -20,7 +20,7 @@ import msgspec
 from statemend.audit.outcome import FailOn
 from statemend.cli.output import complain
 from statemend.errors import UsageError
-from statemend.evidence.inventory import find_home
+from statemend.evidence.profiles import find_homes
 
 OWN: Final = "statemend.toml"
 PROJECT: Final = "pyproject.toml"
@@ -67,7 +67,7 @@ def settle(
     ``rules`` on the command line set aside what the file says of ``rules`` and ``ignore`` both. Raises
     ``UsageError`` for a file that cannot be followed, saying which key of it is wrong.
     """
-    found = _followed(config, (Path(find_home(home).root), *(exports or ())))
+    found = _followed(config, (Path(find_homes(home).root), *(exports or ())))
     file, settled = found or (None, Configuration())
     folder = Path() if file is None else file.parent
     left_out = dict.fromkeys(names(ignore) or (), "--ignore")

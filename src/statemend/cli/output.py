@@ -82,18 +82,20 @@ def _discard() -> None:
 
 
 def check_target(
-    target: Path, home: Path, store: Path, *, force: bool, own: tuple[bytes, ...] = REPORT
+    target: Path, home: Path, *stores: Path, force: bool, own: tuple[bytes, ...] = REPORT
 ) -> None:
-    """Refuse a target before any work is done. ``own`` are the marks of the files that may be replaced.
+    """Refuse a target before any work is done. ``stores`` are those of the home and of its profiles; ``own``
+    are the marks of the files that may be replaced.
 
     Raises ``UsageError`` when its folder does not exist or it is no regular file, ``Refused`` when it lies
     beside the audited store or among the evidence, or would replace a file that is not a report.
     """
     try:
         _check_place(target)
-        real, root = Path(os.path.realpath(target)), Path(os.path.realpath(home))
-        beside = real.parent in (root, Path(os.path.realpath(store)).parent)
-        if beside or any(real.is_relative_to(root / name) for name in _EVIDENCE):
+        real = Path(os.path.realpath(target))
+        roots = {Path(os.path.realpath(home)), *(Path(os.path.realpath(store)).parent for store in stores)}
+        evidence = (root / name for root in roots for name in _EVIDENCE)
+        if real.parent in roots or any(real.is_relative_to(folder) for folder in evidence):
             raise Refused(
                 f"{target}: lies in the audited home, where nothing is written; "
                 f"choose a folder outside {home}"

@@ -183,7 +183,8 @@ def scan(
     from statemend.evidence.profiles import find_homes
 
     if output is not None or write_baseline is not None:
-        beside = [Path(each) for place in find_homes(home).homes for each in (place.root, place.store)]
+        found = find_homes(home)
+        beside = (Path(found.root), *(Path(each.store) for each in found.homes))
         if output is not None:
             out.check_target(output, *beside, force=force)
         if write_baseline is not None:

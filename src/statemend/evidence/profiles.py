@@ -16,10 +16,11 @@ _HIDDEN = "no profile: Hermes takes no name that begins so; name it to have it a
 
 
 class Homes(msgspec.Struct, frozen=True):
-    """``homes`` begins with the one that was named, if it has a store. ``whole`` is whether these are all
-    stores of a home, and not one that was named alone. ``skipped`` are folders of profiles that were passed
-    over."""
+    """``root`` is the folder that holds them all. ``homes`` begins with the one that was named, if it has a
+    store. ``whole`` is whether these are all stores of a home, and not one that was named alone. ``skipped``
+    are folders of profiles that were passed over."""
 
+    root: str
     homes: tuple[Home, ...]
     whole: bool
     skipped: tuple[Skipped, ...] = ()
@@ -32,15 +33,16 @@ def find_homes(path: Path) -> Homes:
     Raises as ``find_home`` does; a folder with stores of profiles needs none of its own.
     """
     if not os.path.isdir(path):
-        return Homes((find_home(path),), whole=False)
+        alone = find_home(path)
+        return Homes(alone.root, (alone,), whole=False)
     profiles, skipped = _profiles(path)
     try:
         own = find_home(path)
     except UsageError:
         if not profiles:
             raise
-        return Homes(tuple(profiles), whole=True, skipped=tuple(skipped))
-    return Homes((own, *profiles), whole=not own.place, skipped=tuple(skipped))
+        return Homes(str(path), tuple(profiles), whole=True, skipped=tuple(skipped))
+    return Homes(own.root, (own, *profiles), whole=not own.place, skipped=tuple(skipped))
 
 
 def _profiles(root: Path) -> tuple[list[Home], list[Skipped]]:
