@@ -41,7 +41,7 @@ _ONLY_IN_PLACE = frozenset({"cli", "tui", "desktop", "subagent", "cron"})
 #: Only these formats show where one segment of a lineage ends and the next begins.
 _SEGMENTED = (Kind.MARKDOWN, Kind.QMD)
 
-_NO_WITNESS = frozenset({Kind.REQUEST_DUMP, Kind.PENDING, Kind.RESCUE_JSONL})
+_NO_WITNESS = frozenset({Kind.REQUEST_DUMP, Kind.PENDING, Kind.RESCUE_JSONL, Kind.RESPONSES})
 
 COMPRESSION_ENDS = "SELECT ended_at FROM sessions WHERE end_reason = 'compression'"
 

@@ -26,7 +26,7 @@ class Trace(NamedTuple):
 def traces_of_gone(context: Context, told: Iterable[str]) -> Iterator[Trace]:
     """At most one for each table; the sessions ``told`` are told of elsewhere. Raises ``StoreUnreadable``."""
     known = frozenset(told)
-    for table in own_tables(context.store, context.inventory):
+    for table in own_tables(context.store, context.inventory, (Kind.DELEGATIONS, Kind.REPLIES)):
         if table.artifact.kind is Kind.DELEGATIONS:
             yield from _handed_out(context, table, known)
         elif table.artifact.kind is Kind.REPLIES:

@@ -7,7 +7,7 @@ messages, and none is a transcript: they prove that there was a session, and hol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from statemend.evidence.attribution import Attribution
 from statemend.evidence.index_leftovers import leftovers
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.own_part import Part
-from statemend.formats.artifact import Artifact, Kind, Record, Section
+from statemend.formats.artifact import OWN_TABLES, Artifact, Kind, Record, Section
 from statemend.formats.clock import finite
 from statemend.store.connection import Store
 
@@ -44,17 +44,20 @@ class OwnTable(NamedTuple):
     open_questions: tuple[Attribution, ...] = ()
 
 
-def own_tables(store: Store, inventory: Inventory) -> Iterator[OwnTable]:
-    """The tables of the audited store that tell of any session. Raises ``StoreUnreadable``, and
-    ``Undetermined`` when an artifact that may name a session cannot be read."""
-    found = (
+def own_tables(
+    store: Store, inventory: Inventory, kinds: Collection[Kind] = OWN_TABLES
+) -> Iterator[OwnTable]:
+    """The tables of the audited store, of these kinds, that tell of any session. Those of a search index take
+    as long as reading its texts. Raises ``StoreUnreadable``, and ``Undetermined`` when an artifact that may
+    name a session cannot be read."""
+    found: tuple[tuple[Kind, str, Iterator[Part]], ...] = (
         (Kind.ROUTES, _ROUTES_TABLE, _routes(store)),
         (Kind.DELEGATIONS, delegations.TABLE, delegations.sections(store)),
         (Kind.REPLIES, owed_replies.TABLE, owed_replies.sections(store)),
         (Kind.INDEX, _INDEX_TABLE, _index(store, inventory)),
     )
     for kind, table, each in found:
-        parts = list(each)
+        parts = list(each) if kind in kinds else []
         if parts:
             yield _as_artifact(f"{inventory.home.store}!{table}", kind, parts)
 

@@ -15,6 +15,7 @@ from statemend.evidence.coverage import SessionCoverage, assess_session
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.own_tables import own_tables, records
 from statemend.evidence.salvage import Fidelity, salvage
+from statemend.formats.artifact import Kind
 from statemend.report.build import ERAS, holdings
 from statemend.report.content import shown
 from statemend.report.model import FamilyEdge, FamilyNode, Holding
@@ -153,9 +154,8 @@ def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
         sid for (sid,) in store.rows("SELECT DISTINCT session_id FROM messages") if isinstance(sid, str)
     }
     known |= inventory.by_session().keys() | inventory.stores_by_session().keys()
-    known |= {
-        section.session_id for each in own_tables(store, inventory) for section in each.artifact.sections
-    }
+    naming = own_tables(store, inventory, (Kind.ROUTES, Kind.DELEGATIONS))
+    known |= {section.session_id for each in naming for section in each.artifact.sections} - {""}
     if wanted in known:
         return wanted
     candidates = sorted(sid for sid in known if sid.startswith(wanted))

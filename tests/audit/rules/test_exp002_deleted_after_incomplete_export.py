@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.audit.builder import DATA, START, HomeBuilder, facts
+from tests.store.test_index_texts import forgotten
 
 from statemend.audit.finding import Severity, Verdict
 
@@ -250,3 +251,12 @@ def test_a_deleted_session_that_was_never_compacted_is_silent(build: Build) -> N
     home = build()
     exported(home, row(1, "user", "first", START + 5), row(2, "assistant", "yes", START + 9))
     assert home.findings("EXP002") == []
+
+
+@pytest.mark.parametrize("detached", [True, False])
+def test_texts_that_the_search_index_kept_are_counted(build: Build, detached: bool) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, FILES[-1])
+    forgotten(home, COMPACTED, detached=detached)
+    (finding,) = home.findings("EXP002")
+    assert facts(finding).get("texts of gone messages in the search index") == (15 if detached else None)

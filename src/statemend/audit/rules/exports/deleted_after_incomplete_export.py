@@ -21,7 +21,8 @@ compression began the session, whose older turns are another session's: it names
 older than itself, or starts where another session was ended by compression. It is silent when any other
 artifact shows archived messages, or reaches from before the compaction to the first turns that this one
 shows. Otherwise it is undecidable. Another store that still has the session is named: it can be restored from
-there as long as that lies here, and Hermes deletes its own snapshots in their turn.
+there as long as that lies here, and Hermes deletes its own snapshots in their turn. Texts that an old search
+index kept of messages that are gone are counted: the lost turns may be among them.
 
 What to do
 Keep the export; it is the best there is. Look for a copy of the store from before the deletion:
@@ -54,6 +55,7 @@ from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage
+from statemend.store.index_texts import count_leftovers
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -121,6 +123,7 @@ def _finding(
             ("artifacts of this session", len(everything)),
             ("artifact files", listed(witness.remains.artifact for witness in everything)),
             *stores,
+            ("texts of gone messages in the search index", count_leftovers(context.store) or None),
         ),
         remedy="Keep this export, and copy the named stores to another place before Hermes deletes them."
         if stores
