@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
 from statemend.store.lineage import Node
@@ -22,10 +24,17 @@ STORED_BEFORE = """
     WHERE timestamp BETWEEN 0 AND 4.2e9
 """
 LAST_ROW = "SELECT MAX(id) FROM messages WHERE session_id = ?"
-LATER_ROWS = "SELECT id, timestamp FROM messages WHERE id > ? ORDER BY id"
+#: The ids after which one is missing, and the highest.
+GAPS = """
+    SELECT m.id
+    FROM messages AS m
+    WHERE NOT EXISTS (SELECT 1 FROM messages AS next WHERE next.id = m.id + 1)
+    ORDER BY m.id
+"""
+LATER_ROWS = "SELECT timestamp FROM messages WHERE id > ? AND id <= ? ORDER BY id"
 HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
 #: What a rule that uses this module reads.
-READS = (STORED_BEFORE, LAST_ROW, LATER_ROWS)
+READS = (STORED_BEFORE, LAST_ROW, GAPS, LATER_ROWS)
 
 
 def rows_vanished(context: Context, node: Node) -> bool:
@@ -37,15 +46,13 @@ def rows_vanished(context: Context, node: Node) -> bool:
     end = node.ended_at + FIRST_ROWS_WITHIN if is_time(node.ended_at) else 0.0
     if brought_in_later(context, node, end):
         return True
-    previous = last
-    for row_id, at in context.store.rows(LATER_ROWS, (last,)):
-        if row_id != previous + 1:
-            return True
-        if is_time(at) and at > end:
-            return False
-        previous = row_id
+    gaps = context.store.fact("row ids without a next", lambda: [row for (row,) in context.store.rows(GAPS)])
+    gap = gaps[bisect_left(gaps, last)]
     highest = context.store.value(HIGHEST_EVER) if context.store.schema.has("sqlite_sequence") else None
-    return isinstance(highest, int) and highest > previous
+    if gap == gaps[-1] and not (isinstance(highest, int) and highest > gap):
+        return False
+    between = context.store.rows(LATER_ROWS, (last, gap))
+    return not any(is_time(at) and at > end for (at,) in between)
 
 
 def brought_in_later(context: Context, node: Node, end: float) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from statemend.store.ancestry import Ancestry, rings
 from statemend.store.family import Activity, Deletion, Edge, Node, Relation, load_nodes, opens_with_summary
 from statemend.store.relations import fits, is_candidate, relate
 from statemend.store.schema import Era
@@ -44,7 +45,7 @@ class Graph:
         self._fitting: dict[str, bool] = {}
         self._continuations: dict[str, tuple[Node, ...]] = {}
         self._successions: dict[Era, Succession] = {}
-        self._places: dict[str, tuple[int, int]] | None = None
+        self._ancestry: Ancestry | None = None
 
     @classmethod
     def load(cls, store: Store) -> Graph:
@@ -146,26 +147,16 @@ class Graph:
         return tuple(sorted(found))
 
     def is_above(self, ancestor_id: str, session_id: str) -> bool:
-        """Whether following parent links from a session leads to another."""
-        if self._places is None:
-            self._places = _places(self._nodes, self._children)
-        above, below = self._places.get(ancestor_id), self._places.get(session_id)
-        if below is not None:
-            return above is not None and above[0] < below[0] and below[1] <= above[1]
-        seen = {session_id}  # the way up leads into a ring
-        node = self._nodes.get(session_id)
-        while node is not None and node.parent_id and node.parent_id not in seen:
-            if node.parent_id == ancestor_id:
-                return True
-            seen.add(node.parent_id)
-            node = self._nodes.get(node.parent_id)
-        return False
+        """Whether following parent links from a session leads to another, or round to itself."""
+        if self._ancestry is None:
+            self._ancestry = Ancestry(self._nodes, self._rows)
+        return self._ancestry.is_above(ancestor_id, session_id)
 
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         """Rings of parent links, and of delegate markers, each once and beginning with its smallest id."""
         parents = {node.id: node.parent_id for node in self._nodes.values()}
         delegators = {node.id: node.delegate_from for node in self._nodes.values()}
-        return tuple(sorted({*_rings(parents), *_rings(delegators)}))
+        return tuple(sorted({*rings(parents), *rings(delegators)}))
 
     def _rows(self, session_id: str) -> list[Node]:
         return self._children.get(session_id, [])
@@ -194,36 +185,3 @@ class Graph:
         if session_id not in self._openings:
             self._openings[session_id] = opens_with_summary(self._store, session_id)
         return self._openings[session_id]
-
-
-def _places(nodes: Mapping[str, Node], children: Mapping[str, list[Node]]) -> dict[str, tuple[int, int]]:
-    """For each session below a root, the first and the last number of a count through the tree that belong
-    to it and its descendants. Those from which no root is reached are left out."""
-    first: dict[str, int] = {}
-    places: dict[str, tuple[int, int]] = {}
-    waiting = [node.id for node in nodes.values() if node.parent_id not in nodes]
-    while waiting:
-        current = waiting.pop()
-        if current in first:
-            places[current] = (first[current], len(first) - 1)
-            continue
-        first[current] = len(first)
-        waiting.append(current)
-        waiting += [child.id for child in children.get(current, ())]
-    return places
-
-
-def _rings(onward: Mapping[str, str | None]) -> Iterator[tuple[str, ...]]:
-    """The rings of a graph in which each node points to at most one other."""
-    settled: set[str] = set()
-    for start in onward:
-        path: dict[str, None] = {}
-        current: str | None = start
-        while current is not None and current in onward and current not in settled and current not in path:
-            path[current] = None
-            current = onward[current]
-        if current is not None and current in path:
-            ring = list(path)[list(path).index(current) :]
-            smallest = ring.index(min(ring))
-            yield (*ring[smallest:], *ring[:smallest])
-        settled.update(path)
