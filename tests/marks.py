@@ -3,7 +3,8 @@
 ``@pytest.mark.fires("LIN001")``: a damage that the rule reports. In ``tests/hermes`` a real release does it.
 ``@pytest.mark.near_miss("LIN001")``: something alike that is lawful, and the rule has looked and is silent.
 ``@pytest.mark.built("LIN001", "why")``: no release of the tests does this damage, and why; the rows of
-``fires`` are then made by hand. ``tests/audit/test_rule_book.py`` counts the marks: no rule goes without.
+``fires`` are then made by hand. With ``only=…`` a mark speaks of these parameters alone.
+``tests/audit/test_rule_book.py`` counts the marks: no rule goes without.
 """
 
 from __future__ import annotations
@@ -23,11 +24,20 @@ from statemend.audit.rule import Rule
 PROMISES = {"fires": Status.FINDINGS, "near_miss": Status.CLEAN}
 
 
+def _parameters(item: pytest.Item) -> set[object]:
+    """The values that a test was made with."""
+    made = getattr(item, "callspec", None)
+    return set() if made is None else {value for value in made.params.values() if isinstance(value, str)}
+
+
 @contextmanager
 def kept(item: pytest.Item) -> Iterator[None]:
     """Fail when none of the audits made meanwhile ends a rule as a mark of ``item`` promises."""
     promised = {
-        (str(mark.args[0]), status) for name, status in PROMISES.items() for mark in item.iter_markers(name)
+        (str(mark.args[0]), status)
+        for name, status in PROMISES.items()
+        for mark in item.iter_markers(name)
+        if "only" not in mark.kwargs or _parameters(item) & set(mark.kwargs["only"])
     }
     if not promised:
         yield

@@ -38,6 +38,7 @@ def found_in(home: HermesHome) -> list[Finding]:
     return list(found.findings)
 
 
+@pytest.mark.fires("ORP004")
 def test_deleted_by_hermes_itself(hermes_home: Make) -> None:
     home = hermes_home("0.19.0")
     talk_and_delete(home, lambda: home.hermes("sessions", "delete", TALKING, "--yes"))

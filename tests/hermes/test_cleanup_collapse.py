@@ -101,6 +101,7 @@ def check_collapse(home: HermesHome, oracle: Ask, folder: Path) -> None:
     assert without_ids(before[0]) <= without_ids(then)
 
 
+@pytest.mark.fires("MSG003")
 @pytest.mark.parametrize("version", ["0.20.1", "0.22.2"])
 def test_pruning_multiplies_and_a_collapse_makes_up_for_it(
     hermes_home: Homes, oracle: Ask, tmp_path: Path, version: str

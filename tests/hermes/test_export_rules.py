@@ -34,6 +34,7 @@ def short_chat(home: HermesHome, session_id: str, *, end: bool = True) -> None:
         home.end(session_id)
 
 
+@pytest.mark.fires("EXP007", only=("0.19.0",))
 @pytest.mark.parametrize("release", ["0.19.0", "0.20.1"])
 def test_a_subagent_is_taken_for_the_next_part_up_to_0_19(hermes_home: Make, release: str) -> None:
     home = hermes_home(release)
@@ -62,6 +63,7 @@ def test_a_subagent_is_taken_for_the_next_part_up_to_0_19(hermes_home: Make, rel
     assert b"Paint it." not in file.read_bytes()
 
 
+@pytest.mark.fires("EXP009")
 def test_an_export_with_a_filter_leaves_out_what_never_ended(hermes_home: Make) -> None:
     home = hermes_home("0.22.2")
     short_chat(home, FIRST)
@@ -100,6 +102,8 @@ def test_an_export_with_a_filter_leaves_out_what_never_ended(hermes_home: Make) 
         file.unlink()
 
 
+@pytest.mark.fires("ORP003")
+@pytest.mark.fires("EXP008")
 def test_a_redacted_export_that_outlives_its_session(hermes_home: Make) -> None:
     home = hermes_home("0.19.0")
     home.chat(FIRST).say(user(SECRET), assistant("I will."))
@@ -137,6 +141,7 @@ def test_exports_that_were_renamed_moved_or_deleted(hermes_home: Make) -> None:
     assert ids == [FIRST, SECOND]
 
 
+@pytest.mark.fires("ORP005")
 @pytest.mark.parametrize("release", ["0.19.0", "0.20.1"])
 def test_accounting_makes_a_ghost_that_collects_the_tail(hermes_home: Make, release: str) -> None:
     home = hermes_home(release)

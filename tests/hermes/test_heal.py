@@ -58,6 +58,7 @@ def contents(home: HermesHome, session_id: str = SESSION) -> list[str]:
     return [message["content"] for message in home.messages(session_id)]
 
 
+@pytest.mark.fires("MSG001")
 def test_a_release_that_loses_the_state_of_new_messages_shows_them_after_the_repair(
     hermes_home: Homes,
 ) -> None:

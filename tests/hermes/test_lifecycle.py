@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 
 import pytest
-from tests.hermes.home import DAY, HermesError, HermesHome
+from tests.hermes.home import DAY, HOUR, HermesError, HermesHome
 from tests.hermes.scenes import Scene
 
 from statemend.audit.engine import audit
@@ -36,6 +36,7 @@ def test_a_home_in_use_leaves_nothing_worth_telling(lived_in: Callable[[str], Sc
     assert (outcome.undetermined, outcome.findings) == ((), ())
 
 
+@pytest.mark.fires("LIF001")
 @pytest.mark.parametrize("release", ["0.19.0", "0.22.2"])
 def test_an_import_brings_half_an_end_along(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)
@@ -43,6 +44,19 @@ def test_an_import_brings_half_an_end_along(hermes_home: Homes, release: str) ->
     record = {"id": FIRST, "source": "cli", "started_at": home.now, "ended_at": home.now + 9}
     home.store("import_sessions", [{**record, "messages": [message]}])
     assert told(home) == [("LIF001", "fault", FIRST)]
+
+
+@pytest.mark.fires("LIF002")
+@pytest.mark.parametrize("release", ["0.13.0", "0.19.0", "0.22.2"])
+def test_runs_that_nobody_ended_stay_open(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    for number in range(10):
+        home.create_session(f"cron_job_20261110_0900{number:02}", "cron")
+        home.advance(2 * HOUR)
+    home.restart()
+    home.advance(8 * DAY)
+    assert len(home.rows("SELECT 1 FROM sessions WHERE ended_at IS NULL")) == 10
+    assert told(home) == [("LIF002", "leftover", None)]
 
 
 @pytest.mark.parametrize("release", ["0.13.0", "0.22.2"])
@@ -70,6 +84,7 @@ def test_an_end_without_a_reason_never_gets_one(hermes_home: Homes, release: str
     assert told(home) == [("LIF001", "fault", FIRST)]
 
 
+@pytest.mark.fires("LIF003")
 def test_an_account_of_tokens_makes_a_ghost(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)
     home.create_session(FIRST)

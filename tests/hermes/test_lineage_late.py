@@ -31,6 +31,7 @@ def test_a_home_in_use_is_silent(lived_in: Callable[[str], Scene], version: str)
     assert (outcome.undetermined, outcome.findings) == ((), ())
 
 
+@pytest.mark.fires("LIN010", only=ACCEPTING)
 def test_a_turn_after_the_compression_stands_beside_the_line(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)
     chat = home.chat(FIRST)
@@ -48,6 +49,7 @@ def test_a_turn_after_the_compression_stands_beside_the_line(hermes_home: Homes,
     assert told(home) == [("LIN010", "fault", FIRST)]
 
 
+@pytest.mark.fires("LIN012")
 @pytest.mark.parametrize("release", ["0.18.2", "0.22.2"])
 def test_two_sessions_of_one_chat_are_told(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)
@@ -83,6 +85,7 @@ def listed(home: HermesHome) -> set[str]:
     return {row["id"] for row in home.store("list_sessions_rich")}
 
 
+@pytest.mark.fires("LIN006")
 def test_a_branch_without_a_mark_is_lost_when_its_parent_goes_on(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)
     parent, branch = branched(home)

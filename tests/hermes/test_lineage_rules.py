@@ -62,6 +62,7 @@ def test_a_deleted_newest_segment_is_no_fault(hermes_home: Homes, version: str) 
     assert told(home) == [("LIN001", "undecidable", first)]
 
 
+@pytest.mark.fires("LIN009")
 def test_a_deleted_first_segment_is_no_fault(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)
     first, continuation = rotated(home)
@@ -69,6 +70,7 @@ def test_a_deleted_first_segment_is_no_fault(hermes_home: Homes, version: str) -
     assert told(home) == [("LIN009", "undecidable", continuation)]
 
 
+@pytest.mark.fires("LIN001")
 def test_a_handoff_that_broke_off_is_a_dead_end(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)
     session = home.create_session(FIRST)
@@ -115,6 +117,7 @@ def test_a_marked_subagent_beside_the_continuation_is_silent(hermes_home: Homes,
     assert told(home) == []
 
 
+@pytest.mark.fires("LIN008")
 @pytest.mark.parametrize("path", [("0.16.0", "0.19.0"), ("0.13.0", "0.22.2")], ids="-".join)
 def test_the_migration_marks_the_continuation_of_a_reopened_session(
     hermes_home: Homes, path: tuple[str, ...]
@@ -128,6 +131,8 @@ def test_the_migration_marks_the_continuation_of_a_reopened_session(
     assert told(home) == [("LIN008", "fault", continuation)]
 
 
+@pytest.mark.fires("LIN003")
+@pytest.mark.fires("LIN002")
 @pytest.mark.parametrize("release", ["0.19.0", "0.22.2"])
 def test_compressing_twice_forks_and_the_walks_part(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)

@@ -52,6 +52,7 @@ def asking(home: HermesHome) -> tuple[str, str]:
     return FIRST, helper.session_id
 
 
+@pytest.mark.fires("LIN011", only=FORGETTING)
 def test_a_run_whose_row_could_not_be_made_is_listed_as_a_chat(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)
     parent, run = asking(home)
@@ -84,6 +85,7 @@ def test_a_run_that_was_over_before_its_parent_was_stored(hermes_home: Homes) ->
     assert told(home, "LIN011") == [("LIN011", "fault", helper.session_id)]
 
 
+@pytest.mark.fires("LIN007")
 @pytest.mark.parametrize("newer", ["0.19.0", "0.22.2"])
 def test_the_migration_hides_a_chat_that_went_on_in_an_unmarked_branch(
     hermes_home: Homes, newer: str
@@ -109,6 +111,7 @@ def test_the_migration_hides_a_chat_that_went_on_in_an_unmarked_branch(
     assert told(home) == [("LIN007", "fault", branch)]
 
 
+@pytest.mark.fires("LIN013")
 @pytest.mark.parametrize("release", ["0.13.0", "0.22.2"])
 def test_no_release_follows_a_chain_without_links(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)

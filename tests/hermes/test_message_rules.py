@@ -43,6 +43,7 @@ def contents(home: HermesHome) -> list[object]:
     return [message["content"] for message in home.messages(SESSION)]
 
 
+@pytest.mark.fires("MSG002")
 @pytest.mark.parametrize("version", ["0.18.2", "0.20.1"])
 def test_archived_rows_come_to_life_through_a_release_and_are_read_beside_their_summary(
     hermes_home: Homes, version: str
@@ -77,6 +78,7 @@ def test_a_row_without_a_state_of_this_world_is_shown_by_no_release(hermes_home:
     assert "MSG002" in [one.rule for one in found(home)]
 
 
+@pytest.mark.fires("MSG005")
 @pytest.mark.parametrize("time", [8.4e252, 1.79e12], ids=["garbage", "milliseconds"])
 def test_a_time_that_an_old_release_stores_ends_its_exports_and_not_those_of_a_new_one(
     hermes_home: Homes, time: float
@@ -136,6 +138,7 @@ def test_what_is_no_text_ends_the_exports_of_a_release(hermes_home: Homes, versi
     assert [one.severity.value for one in outcome.findings] == ["high"]
 
 
+@pytest.mark.fires("MSG007")
 @pytest.mark.parametrize("version", ["0.13.0", "0.22.2"])
 def test_a_tool_that_was_cut_off_is_residue_and_a_lost_call_is_undecided(
     hermes_home: Homes, version: str

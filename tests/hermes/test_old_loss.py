@@ -104,6 +104,7 @@ def of(findings: tuple[Finding, ...], rule: str) -> list[Finding]:
     return [finding for finding in findings if finding.rule == rule]
 
 
+@pytest.mark.fires("EXP001")
 def test_scan_names_the_rows_that_each_export_lacks(loss: Loss) -> None:
     found = audit(loss.folder, now=loss.now)
     named = {
@@ -120,6 +121,7 @@ def test_scan_names_the_rows_that_each_export_lacks(loss: Loss) -> None:
     assert all(one.verdict is Verdict.FAULT for one in of(found.findings, "EXP001"))
 
 
+@pytest.mark.fires("EXP002")
 def test_scan_says_which_session_was_deleted_after_which_export(loss: Loss) -> None:
     assert f"Deleted exported session '{DELETED}'" in loss.said["delete"]
     found = audit(loss.folder, now=loss.now)

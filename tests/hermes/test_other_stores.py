@@ -115,6 +115,7 @@ def test_a_copy_is_named_where_a_deletion_lost_what_was_archived(hermes_home: Ma
     assert "before Hermes deletes them" in lost.remedy.text
 
 
+@pytest.mark.fires("STO005")
 @pytest.mark.parametrize("version", ["0.13.0", "0.19.0", "0.22.2"])
 def test_a_store_that_was_deleted_and_begun_again_is_told(version: str, hermes_home: Make) -> None:
     home = hermes_home(version)

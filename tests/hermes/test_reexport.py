@@ -157,6 +157,7 @@ def test_the_markdown_is_the_newest_release_s_own(hermes_home: Make, tmp_path: P
         assert getattr(line, name) == getattr(their_line, name)
 
 
+@pytest.mark.fires("EXP010")
 @pytest.mark.parametrize("form", Format)
 def test_after_our_export_nothing_is_missing_any_more(
     written_by: Written, tmp_path: Path, form: Format

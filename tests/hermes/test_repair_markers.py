@@ -53,6 +53,7 @@ def config(home: HermesHome, session: str) -> dict[str, object]:
     return dict(json.loads(row["model_config"] or "{}"))
 
 
+@pytest.mark.fires("LIN005")
 @pytest.mark.parametrize("release", ["0.20.1", "0.22.2"])
 def test_a_continuation_that_a_release_marked_as_a_reset_is_followed_again(
     hermes_home: Homes, release: str

@@ -112,6 +112,7 @@ def test_what_could_not_be_appended_can_be_again_and_all_is_as_it_was(
     assert row(home)["message_count"] == before["message_count"] + 1
 
 
+@pytest.mark.fires("EXP004")
 @pytest.mark.parametrize("release", NEWEST)
 def test_an_agent_goes_on_with_a_rebuilt_session(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)

@@ -58,6 +58,7 @@ def deleted(home: HermesHome) -> str:
     return session_id
 
 
+@pytest.mark.fires("ORP006")
 @pytest.mark.parametrize("release", ROUTING)
 def test_where_the_next_message_goes_is_what_the_rule_says(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)
