@@ -286,13 +286,13 @@ def _where(error: Exception) -> str:
 
 def _obstacle(rule: Rule, context: Context) -> tuple[Status, str] | None:
     """Why ``rule`` cannot be run here, or ``None``."""
+    if not rule.needs_store:
+        return None
+    schema = context.store.schema
     if rule.needs_company and context.company is None:
         return Status.NOT_APPLICABLE, "one store was named, not its home with all of them"
     if rule.needs_owner and context.home.profile is None:
         return Status.NOT_APPLICABLE, "nothing says which profile the store is of"
-    if not rule.needs_store:
-        return None
-    schema = context.store.schema
     absent = sorted(tables_read(rule.reads, [table for table in CATALOGUE if not schema.has(table)]))
     if absent:
         return Status.NOT_APPLICABLE, f"the store has no table {' and no table '.join(absent)}"
