@@ -191,7 +191,7 @@ def test_an_export_without_flags_gives_back_states_where_it_tells_how_many_were_
         assert "come back live" not in told
     else:
         assert set(live) == set(display)
-        assert "16 messages before a summary come back live: nothing tells which of them" in told
+        assert "16 messages come back live from before a summary: nothing tells which" in told
         assert "bear a wall time of an unknown zone" in told
 
 

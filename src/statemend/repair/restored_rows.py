@@ -14,7 +14,7 @@ from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Kind, Operation, Source
 from statemend.repair.recipe import RecipeContext
 from statemend.repair.restored_ids import Numbered
-from statemend.repair.salvaged import Salvaged, SalvagedRow
+from statemend.repair.salvaged import Calls, Salvaged, SalvagedRow
 from statemend.repair.session_row import Rows
 from statemend.repair.texts import is_text
 from statemend.store.message import RowState
@@ -56,7 +56,9 @@ def inserts(context: RecipeContext, session_id: str, rows: Sequence[Numbered]) -
         )
 
 
-def sources(context: RecipeContext, lost: Salvaged, rows: Sequence[Numbered]) -> Iterator[Source]:
+def sources(
+    context: RecipeContext, lost: Salvaged, rows: Sequence[Numbered], calls: Calls
+) -> Iterator[Source]:
     """Where each row comes from, and how well that shows it."""
     files: Mapping[str, str] = context.once(
         "digests of artifacts",
@@ -76,6 +78,10 @@ def sources(context: RecipeContext, lost: Salvaged, rows: Sequence[Numbered]) ->
             said.append("its end is cut off")
         if message.suspect:
             said.append("its text looks redacted, and nothing tells whether it is")
+        if row.message in calls.unanswered:
+            said.append("no file holds the result of a tool that it calls")
+        if row.message in calls.unasked:
+            said.append("no file holds the call that it answers")
         if row.row_id is None and row.state is not RowState.LIVE and message.others:
             said.append("the row from which a compaction made the live one")
         column = f"messages.{each.row_id}"

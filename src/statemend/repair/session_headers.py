@@ -31,6 +31,9 @@ _TIMES = frozenset({"started_at", "ended_at"})
 #: Columns that change while a session lives: the newest account of them is right, not the best one.
 _CHANGING = frozenset({"title", "ended_at", "end_reason", "model", "cwd", "archived"})
 
+#: Whether the store has the row of a session, and not one that was made in passing.
+_HAS_ROW = "SELECT 1 FROM sessions WHERE id = ? AND source NOT IN ('unknown', 'recovered')"
+
 #: Parts of artifacts, as ``Inventory.by_session`` gives them.
 Sections = Iterable[tuple[Artifact, Section]]
 
@@ -77,8 +80,8 @@ def account_of(context: RecipeContext, session_id: str) -> Header | None:
 
     def gather() -> dict[str, list[Header]]:
         named = {finding.subject.session for finding in context.findings} | context.asked
-        known = sorted(each for each in named if each is not None)
-        return headers_in_stores(context.inventory.stores, known)
+        lost = [each for each in named if each is not None and not context.store.value(_HAS_ROW, (each,))]
+        return headers_in_stores(context.inventory.stores, sorted(lost))
 
     stored: dict[str, list[Header]] = context.once("headers in stores", gather)
     return header_of(session_id, context.sections_of(session_id), stored.get(session_id, ()))

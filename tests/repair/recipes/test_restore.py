@@ -243,7 +243,7 @@ def test_what_no_file_holds_is_counted_and_stays_lost(build: Build, tmp_path: Pa
     delete(home)
     choice = only_choice(plan_of(home))
     said = " ".join(choice.options[0].evidence)
-    assert "3 messages in 3 rows come back" in said
+    assert "3 messages come back in 3 rows" in said
     assert "3 messages only in a form that drops some of a message" in said
     assert "An unknown number of messages between" in said
     assert "a summary stands for turns that nothing shows" in said
@@ -284,6 +284,21 @@ def test_a_plan_holds_no_text_and_each_row_names_where_it_comes_from(build: Buil
     assert named["messages.4"].locator == "byte 0, message 2, row 4"
     assert named["messages.4"].origin == "jsonl, exact"
     assert all(len(each.digest or "") == 64 for each in named.values())
+
+
+def test_a_call_whose_result_no_file_holds_is_said(build: Build) -> None:
+    home = build("0.19.0")
+    talk(home)
+    home.sql("DELETE FROM messages WHERE role = 'tool'")
+    export(home, "cut.jsonl")
+    beheaded(home)
+    choice = only_choice(plan_of(home))
+    told = " ".join(choice.options[0].evidence)
+    assert "1 message calls a tool of which no file holds a result." in told
+    (step,) = option_steps(choice, "restore")
+    assert told in step.why
+    (said,) = [each for each in step.sources if each.column == "messages.4"]
+    assert said.origin == "jsonl, exact; no file holds the result of a tool that it calls"
 
 
 def test_a_file_that_no_longer_holds_a_text_is_no_source(build: Build, tmp_path: Path) -> None:

@@ -13,13 +13,9 @@ choice, with one option for each way in which sources that contradict each other
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Verdict
-from statemend.evidence.rows import Fidelity
-from statemend.evidence.salvage import Gap, Lack
 from statemend.repair import restored_ids, restored_rows
 from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Choice, Option, Step, StepClass
@@ -32,11 +28,10 @@ from statemend.repair.recipe import (
     row_of,
     step_id,
 )
+from statemend.repair.restored_evidence import evidence_of, messages_of
 from statemend.repair.restored_session import session_row
 from statemend.repair.salvaged import Calls, Salvaged, SalvagedRow, Way, salvaged
-from statemend.repair.salvaged_times import zoneless
 from statemend.repair.session_traces import read_logs
-from statemend.store.message import RowState
 
 _KNOWN = """
 SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1) OR EXISTS (SELECT 1 FROM messages WHERE session_id = ?1)
@@ -45,15 +40,6 @@ SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1) OR EXISTS (SELECT 1 FROM me
 _UNSTORED = "ORP004"
 #: Its sessions come back only where they are asked for: little is left of them.
 _FILTERED = "EXP008"
-_FIDELITIES = {
-    Fidelity.LOSSY: "in a form that drops some of a message",
-    Fidelity.MASKED: "masked, with secrets redacted",
-}
-_LOST = {
-    Lack.CUT: "a file ends before its end",
-    Lack.COMPACTED: "a summary stands for turns that nothing shows",
-    Lack.FILTERED: "only what the user said is left",
-}
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
@@ -114,11 +100,11 @@ def _offer(context: RecipeContext, finding: Finding, session_id: str) -> Iterato
 def _option(context: RecipeContext, finding: Finding, lost: Salvaged, way: Way, number: int) -> Option:
     rows, calls = lost.put_together(way)
     several = len(lost.ways) > 1
-    title = f"restore {_messages(len({row.message for row in rows}))} of it"
+    title = f"restore {messages_of(rows)} of it"
     if several:
         title += " with every reading" if way.artifact is None else f" as {way.artifact} has it"
-    evidence = tuple(_evidence(lost, rows, calls))
-    steps = (_step(context, finding, lost, rows, evidence, number),) if rows else ()
+    evidence = tuple(evidence_of(lost, rows, calls))
+    steps = (_step(context, finding, lost, (rows, calls), evidence, number),) if rows else ()
     return Option(
         id=f"restore-{number}" if several else "restore",
         title=title,
@@ -131,11 +117,12 @@ def _step(
     context: RecipeContext,
     finding: Finding,
     lost: Salvaged,
-    rows: Sequence[SalvagedRow],
+    found: tuple[Sequence[SalvagedRow], Calls],
     evidence: Sequence[str],
     number: int,
 ) -> Step:
     session_id = lost.union.session_id
+    rows, calls = found
     placed = restored_ids.numbered(context, lost, rows)
     rebuilt = session_row(context, finding.id, session_id, rows)
     return Step(
@@ -143,79 +130,12 @@ def _step(
         recipe=RECIPE.name,
         finding=finding.id,
         step_class=StepClass.CHOICE,
-        title=f"Restore {_messages(len({row.message for row in rows}))} of session {session_id}",
+        title=f"Restore {messages_of(rows)} of session {session_id}",
         why=f"{finding.summary} {' '.join(evidence)}",
         operations=(*rebuilt.operations, *restored_rows.inserts(context, session_id, placed)),
         reindex=rebuilt.reindex,
         sessions=(session_id,),
-        sources=(*rebuilt.sources, *restored_rows.sources(context, lost, placed)),
-    )
-
-
-def _evidence(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> Iterator[str]:
-    """What an operator must know before choosing, one sentence each."""
-    messages = {row.message: row for row in rows}
-    times = [at for row in rows if row.timed and isinstance(at := row.values["timestamp"], int | float)]
-    yield (
-        f"{_messages(len(messages))} in {len(rows):,} rows come back, "
-        f"from {moment(min(times, default=None))} to {moment(max(times, default=None))}."
-    )
-    states = Counter(row.state for row in rows)
-    hidden = [
-        f"{states[each]:,} {each.value}" for each in (RowState.ARCHIVED, RowState.REWOUND) if states[each]
-    ]
-    if hidden:
-        yield f"Of the rows {' and '.join(hidden)}: no longer live in the newest transcript."
-    undecided = [number for number in lost.states.undecided if number in messages]
-    if undecided:
-        yield (
-            f"{_messages(len(undecided))} before a summary come back live: nothing tells which of them it "
-            "had replaced."
-        )
-    told = Counter(row.fidelity for row in messages.values())
-    for fidelity, what in _FIDELITIES.items():
-        if told[fidelity]:
-            yield f"{_messages(told[fidelity])} only {what}."
-    unsure = sum(lost.union.messages[number].suspect for number in messages)
-    if unsure:
-        looks = "1 message looks" if unsure == 1 else f"{unsure:,} messages look"
-        yield f"{looks} redacted, and nothing tells whether it is so."
-    untimed = sum(not row.timed for row in messages.values())
-    wall = sum(map(zoneless, messages.values()))
-    if wall:
-        yield f"{_messages(wall)} bear a wall time of an unknown zone, which is taken as UTC."
-    if untimed:
-        yield f"{_messages(untimed)} get a made-up time, that of the message before."
-    yield from _partnerless(calls)
-    yield f"Files: {', '.join(map(str, listed(sorted({row.place.artifact for row in rows}))))}."
-    for artifact in lost.unnamed:
-        yield f"{artifact} names no session: its texts are those of this one, and of no other that is known."
-    yield from _strangers(lost)
-    yield from map(_gap, lost.union.gaps)
-
-
-def _strangers(lost: Salvaged) -> Iterator[str]:
-    """Whose messages no other source has: it may be of another session that has the same id."""
-    strangers = [each.artifact for each in lost.union.strangers]
-    if lost.store in strangers:
-        yield "The files share no message with what the store still has: they may be of another store."
-    for artifact in strangers:
-        if artifact != lost.store and len(strangers) > 1 + (lost.store in strangers):
-            yield f"{artifact} shares no message with the others: it may be of another store."
-
-
-def _partnerless(calls: Calls) -> Iterator[str]:
-    if calls.unanswered:
-        yield f"{_messages(len(calls.unanswered))} call tools of which no file holds a result."
-    if calls.unasked:
-        yield f"{_messages(len(calls.unasked))} are results of tools whose call no file holds."
-
-
-def _gap(gap: Gap) -> str:
-    number = "An unknown number of messages" if gap.count is None else f"At least {_messages(gap.count)}"
-    return (
-        f"{number} between {moment(gap.first_at)} and {moment(gap.last_at)} is in no file and stays lost: "
-        f"{_LOST[gap.lack]} ({gap.artifact})."
+        sources=(*rebuilt.sources, *restored_rows.sources(context, lost, placed, calls)),
     )
 
 
@@ -230,10 +150,6 @@ def _deleted(context: RecipeContext, session_id: str) -> tuple[str, ...]:
 def _named(name: str, finding: Finding, session_id: str) -> str:
     """The id of a choice or a step; where the finding is about several sessions, with its own."""
     return name if finding.subject.session == session_id else f"{name}/{session_id}"
-
-
-def _messages(number: int) -> str:
-    return "1 message" if number == 1 else f"{number:,} messages"
 
 
 RECIPE = Recipe(
