@@ -54,6 +54,7 @@ mutants: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.evidence
 	$(BIN)/python -m benchmarks.repair
 
 clean:

@@ -56,10 +56,11 @@ app()
 
 
 class Cost(NamedTuple):
-    """Seconds and peak resident MB of one process."""
+    """Seconds and peak resident MB of one process; ``processor`` is the seconds that it kept a core busy."""
 
     seconds: float
     megabytes: float
+    processor: float = 0.0
 
 
 def cost(command: list[str], *, expected: tuple[int, ...] = (0,)) -> Cost:
@@ -72,13 +73,17 @@ def cost(command: list[str], *, expected: tuple[int, ...] = (0,)) -> Cost:
     if process.returncode not in expected:
         said = process.stderr.read().decode() if process.stderr else ""
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}: {said}")
-    return Cost(seconds, usage.ru_maxrss / 1024)
+    return Cost(seconds, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def best(command: list[str], runs: int = RUNS, *, expected: tuple[int, ...] = (0,)) -> Cost:
     """The fastest run, and the highest peak of all runs."""
     costs = [cost(command, expected=expected) for _ in range(runs)]
-    return Cost(min(one.seconds for one in costs), max(one.megabytes for one in costs))
+    return Cost(
+        min(one.seconds for one in costs),
+        max(one.megabytes for one in costs),
+        min(one.processor for one in costs),
+    )
 
 
 def home(size: tuple[int, int]) -> Path:
