@@ -112,17 +112,23 @@ def test_the_migration_hides_a_chat_that_went_on_in_an_unmarked_branch(
 
 
 @pytest.mark.fires("LIN013")
-@pytest.mark.parametrize("release", ["0.13.0", "0.22.2"])
-def test_no_release_follows_a_chain_without_links(hermes_home: Homes, release: str) -> None:
-    home = hermes_home(release)
+def unlinked(home: HermesHome) -> list[str]:
+    """Three segments of one conversation as releases before 0.13 left them, by rows that this one accepts."""
     prefix = home.summary_prefix()
     ids = [f"20260801_09000{number}_0000aa" for number in range(3)]
     for number, session in enumerate(ids):
         home.create_session(session)
         home.append(session, "user", "What of my taxes?" if number == 0 else f"{prefix} They spoke of taxes.")
-        home.append(session, "assistant", f"Answer {number}")
+        home.append(session, "assistant", f"Answer {number}", finish_reason="stop")
         home.end(session)
         home.title(session, "Taxes" if number == 0 else f"Taxes #{number + 1}")
+    return ids
+
+
+@pytest.mark.parametrize("release", ["0.13.0", "0.22.2"])
+def test_no_release_follows_a_chain_without_links(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    ids = unlinked(home)
     assert home.tip(ids[0]) == ids[0]
     assert listed(home) == set(ids)
     if release == "0.22.2":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.hermes.home import HermesHome, assistant, user
 from tests.hermes.test_lineage_late import branched, unmark
+from tests.hermes.test_lineage_strays import unlinked
 from tests.hermes.test_repair_lineage import alarms, contents, digest, listed, repaired
 
 from statemend.repair.run import State
@@ -106,8 +108,9 @@ def test_a_ring_that_is_opened_is_a_line_again(hermes_home: Homes, release: str)
         (hidden_branch, {}),
         (reset_in_use, {"late-turns": "reopen"}),
         (ring, {"cycle": f"first:{FIRST}"}),
+        (unlinked, {"link-chain": "link"}),
     ],
-    ids=["branch-mark", "late-turns", "cycle"],
+    ids=["branch-mark", "late-turns", "cycle", "link-chain"],
 )
 @pytest.mark.parametrize("release", NEWEST)
 def test_undo_gives_the_store_back(
@@ -122,3 +125,54 @@ def test_undo_gives_the_store_back(
     assert undo(Path(run.folder), now=home.now).state is State.UNDONE
     assert digest(home) == before
     assert alarms(home) == found
+
+
+def run_without_a_parent(home: HermesHome) -> tuple[str, str]:
+    """A subagent's run that was over before the row of its parent was stored; the parent and the run."""
+    chat = home.chat(FIRST)
+    home.break_next("create_session")
+    chat.say(user("Find out about birds"))
+    helper = chat.delegate("Which birds sing at night?")
+    helper.say(user("Which birds sing at night?"))
+    home.store("update_token_counts", helper.session_id, input_tokens=5)
+    helper.say(assistant("Nightingales do."))
+    helper.close()
+    asked = {"name": "delegate_task", "arguments": json.dumps({"goal": "Which birds sing at night?"})}
+    calls = [{"id": "call_1", "type": "function", "function": asked}]
+    chat.say({"role": "assistant", "content": "", "tool_calls": calls})
+    chat.say(
+        {"role": "tool", "tool_call_id": "call_1", "content": "Nightingales do."}, assistant("Nightingales.")
+    )
+    return FIRST, helper.session_id
+
+
+def test_a_run_that_gets_its_parent_is_hidden_and_goes_with_it(hermes_home: Homes) -> None:
+    home = hermes_home("0.19.0")
+    parent, run = run_without_a_parent(home)
+    assert listed(home) == {parent, run}
+    rows = contents(home)
+
+    repaired(home, {"adopt": f"run-of:{parent}"})
+
+    assert listed(home) == {parent}
+    assert contents(home) == rows
+    assert alarms(home) == []
+    home.restart()
+    assert home.delete(parent)
+    assert home.session_ids() == []
+
+
+@pytest.mark.parametrize("release", NEWEST)
+def test_a_chain_that_is_linked_is_followed_to_its_end(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    ids = unlinked(home)
+    rows = contents(home)
+    assert home.tip(ids[0]) == ids[0]
+
+    repaired(home, {"link-chain": "link"})
+
+    assert home.tip(ids[0]) == ids[2]
+    assert home.lineage(ids[2]) == ids
+    assert listed(home) == {ids[2]}
+    assert contents(home) == rows
+    assert alarms(home) == []

@@ -34,7 +34,7 @@ def test_recipes_are_chosen_by_name_in_either_spelling() -> None:
 
 
 def test_a_name_of_no_recipe_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(UsageError, match=r"no recipe 'magic'; there are branch-mark, counters"):
+    with pytest.raises(UsageError, match=r"no recipe 'magic'; there are adopt, branch-mark, counters"):
         select(["counters", "magic"])
 
 

@@ -15,6 +15,7 @@ from statemend.audit.handoff import ORPHANED, dead_ends, is_false_delegate, open
 from statemend.audit.rules.lineage import contradictory_markers, cycle, export_resume_disagree, fork
 from statemend.audit.rules.lineage.delegate_marker_on_routed import is_routed_run
 from statemend.audit.rules.lineage.export_resume_disagree import parting, path
+from statemend.repair.cells import SqlValue
 from statemend.repair.marks import BRANCH, FIELDS
 from statemend.repair.recipe import RecipeContext
 from statemend.store.family import lone_node
@@ -77,6 +78,25 @@ def families_linked(context: RecipeContext, parents: Mapping[str, str]) -> tuple
         for each, node in nodes.items()
     }
     return _graph(context, nodes), _graph(context, linked)
+
+
+def families_chained(
+    context: RecipeContext, changes: Mapping[str, Mapping[str, SqlValue]]
+) -> tuple[Graph, Graph]:
+    """The families of some sessions as they are and as they would be with these columns changed."""
+    found: dict[str, Node] = {}
+    for session in changes:
+        if session not in found:
+            found |= {each: context.graph.nodes[each] for each in _kin(context, session)}
+            lone = None if session in found else lone_node(context.store, session)
+            found |= {} if lone is None else {session: lone}
+    after = dict(found)
+    for session in changes.keys() & found.keys():
+        fields = {
+            "parent_id" if name == "parent_session_id" else name: v for name, v in changes[session].items()
+        }
+        after[session] = msgspec.structs.replace(found[session], **fields)
+    return _graph(context, found), _graph(context, after)
 
 
 def families_changed(

@@ -102,6 +102,7 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="adopt",
     reads=(*READS, READS_MESSAGES),
     columns=("sessions.model_config", "messages.tool_calls"),
 )

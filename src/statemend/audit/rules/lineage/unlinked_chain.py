@@ -27,12 +27,12 @@ A conversation of which a middle part was given by hand the title that the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.handoff import cut_roots
+from statemend.audit.handoff import CutRoot, cut_roots
 from statemend.audit.pairing import READS
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.audit.unlinked import TITLED, Link, never_linked
@@ -40,13 +40,16 @@ from statemend.audit.unlinked import TITLED, Link, never_linked
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each chain, named after its first session."""
-    roots = list(cut_roots(context))
-    if not roots:
-        return
+    for chain in chains(context, list(cut_roots(context))):
+        yield _finding(context, chain)
+
+
+def chains(context: Context, roots: Sequence[CutRoot]) -> Iterator[list[Link]]:
+    """The missing links of each chain in order, by the id of its first session."""
     links = never_linked(context, roots)
     following = {link.before.id: link for link in links.values()}
     for first in sorted(following.keys() - links.keys()):
-        yield _finding(context, _chain(following, first))
+        yield _chain(following, first)
 
 
 def _chain(following: Mapping[str, Link], first: str) -> list[Link]:
@@ -104,5 +107,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="link-chain",
     reads=(READS_SESSIONS, READS_MESSAGES, TITLED, *READS),
 )
