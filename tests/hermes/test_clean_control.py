@@ -49,6 +49,7 @@ RESIDUE: dict[tuple[str, Verdict], set[str | None]] = {
     ("EXP004", Verdict.LEFTOVER): {"castle", "compacted", "second thoughts", "weather"},
     ("EXP007", Verdict.LEFTOVER): {"second continuation"},
     ("EXP012", Verdict.LEFTOVER): {None},
+    ("LIN006", Verdict.LEFTOVER): {"branch", "branch of the river"},  # 0.13 to 0.15 mark none
     ("LIN009", Verdict.UNDECIDABLE): {"attic goes on"},
     ("MSG007", Verdict.LEFTOVER): {"cut off"},
     ("ORP003", Verdict.LEFTOVER): {None},
