@@ -85,6 +85,10 @@ def _copy(damaged: Damaged, place: Path) -> Path:
     return place / "home"
 
 
+#: What the review of lines asks for.
+REVIEWED = "relink link-chain dead-end fork cycle untag markers branch-mark late-turns adopt".split()
+
+
 def play(name: str, home: Path, *given: str, operator: Any = None, **options: Any) -> PlaybookRun:
     """Run a shipped playbook as a script does."""
     found = shipped.find(name)
@@ -188,7 +192,7 @@ def answers(name: str, damaged: Damaged) -> tuple[Answer, ...]:
         return ()
     from statemend.repair.planner import make_plan
 
-    plan = make_plan(damaged.folder, recipes=["relink", "dead-end", "fork", "untag", "markers"])
+    plan = make_plan(damaged.folder, recipes=REVIEWED)
     return tuple(
         Answer(choice=choice.id, option=_wanted(choice.options, damaged.fork[2])) for choice in plan.choices
     )
