@@ -86,7 +86,18 @@ def _copy(damaged: Damaged, place: Path) -> Path:
 
 
 #: What the review of lines asks for.
-REVIEWED = "relink link-chain dead-end fork cycle untag markers branch-mark late-turns adopt".split()
+REVIEWED = [
+    "relink",
+    "link-chain",
+    "dead-end",
+    "fork",
+    "cycle",
+    "untag",
+    "markers",
+    "branch-mark",
+    "late-turns",
+    "adopt",
+]
 
 
 def play(name: str, home: Path, *given: str, operator: Any = None, **options: Any) -> PlaybookRun:
