@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.repair import plans
-from tests.repair.faults import Faults, faults
+from tests.repair.faults import ALL, Faults, faults
 
 from statemend.repair import bounds
 from statemend.repair.perform import perform
@@ -49,7 +49,7 @@ def in_child(folder: Path, at: int, work: Any) -> bool:
 
 
 def main(verb: str, release: str, place: str) -> None:
-    """Cut at 1, 2, 3 … (an undo at 1, 4, 7 …) until nothing is cut any more."""
+    """Cut at 1, 4, 7 … (all of them: 1, 2, 3 …) until nothing is cut any more."""
     folder = Path(place)
     store, file = plans.mixed(folder, Path(release))
     made, old = bounds.read(file), plans.digest(store)
@@ -59,7 +59,7 @@ def main(verb: str, release: str, place: str) -> None:
         perform(made, store, kept, log, now=plans.NOW)
         log.step("committed")
     pristine = store.read_bytes()
-    for number in itertools.count(1, 1 if verb == "apply" else 3):
+    for number in itertools.count(1, 1 if ALL else 3):
         store.with_name("state.db-journal").unlink(missing_ok=True)
         store.write_bytes(pristine)
         run = RunFolder(folder / f"run-{number}")

@@ -1,4 +1,7 @@
-"""A process that dies before any one of its operations leaves the old store or the new one."""
+"""A process that dies before any one of its operations leaves the old store or the new one.
+
+Every third operation is tried; ``STATEMEND_FAULTS=all`` tries them all.
+"""
 
 from __future__ import annotations
 
