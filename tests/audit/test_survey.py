@@ -64,6 +64,7 @@ def test_a_store_that_is_none_leaves_the_others_audited(tmp_path: Path) -> None:
 
     root, bad, good = house.survey()
 
+    assert exit_code(root) == 0
     assert [finding.rule for finding in bad.findings] == ["STO001"]
     assert exit_code(bad) == 3
     assert [finding.rule for finding in good.findings] == ["ORP001"]

@@ -36,6 +36,14 @@ def audited(home: HermesHome, *rules: str) -> list[Finding]:
     return [finding for one in audits for finding in one.findings]
 
 
+def alarms(home: HermesHome) -> list[tuple[str, str]]:
+    """What any rule calls wrong or in danger in any store of the home, and all that is said of profiles."""
+    home.stop()
+    found = [finding for one in survey(home.path, now=home.now) for finding in one.findings]
+    grave = (Verdict.FAULT, Verdict.RISK)
+    return [(one.rule, one.summary) for one in found if one.verdict in grave or one.rule[:3] == "PRO"]
+
+
 def facts(finding: Finding) -> dict[str, Any]:
     return {fact.label: fact.value for fact in finding.evidence}
 
@@ -60,7 +68,7 @@ def test_profiles_that_each_have_a_gateway_of_their_own_are_sound(version: str, 
     live_a_little(home)
     live_a_little(hermes_home(version, "home/profiles/work"))
 
-    assert audited(home) == []
+    assert alarms(home) == []
 
 
 @pytest.mark.near_miss("PRO001")
@@ -77,7 +85,7 @@ def test_profiles_that_one_gateway_of_the_newest_release_serves_are_sound(hermes
     work.exchange(routed, 1)
     work.stop()
 
-    assert audited(home) == []
+    assert alarms(home) == []
 
 
 @pytest.mark.fires("PRO002")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from statemend.audit.known import is_known
 from statemend.errors import StatemendError, Undetermined
 from statemend.evidence.inventory import Home
 from statemend.store.connection import Store
+
+T = TypeVar("T")
 
 
 class Member:
@@ -55,7 +58,20 @@ class Company:
     def holding(self, session_id: str) -> tuple[Member, ...]:
         """Those with the row of a session, or a message of it. One that cannot be read holds nothing here;
         ``require_all`` tells of it."""
-        return tuple(member for member in self if self._holds(member, session_id))
+
+        def holds(store: Store) -> bool:
+            return is_known(store, session_id)
+
+        return tuple(member for member in self if self.ask(member, holds, otherwise=False))
+
+    def ask(self, member: Member, question: Callable[[Store], T], otherwise: T) -> T:
+        """What one of the stores answers, ``otherwise`` where it cannot be read; ``require_all`` tells of
+        it."""
+        try:
+            return question(member.store)
+        except StatemendError as error:
+            self._trouble.setdefault(member.path, str(error))
+            return otherwise
 
     def require_all(self) -> None:
         """Raise ``Undetermined`` when one of the stores that were asked could not be read: what was found is
@@ -63,14 +79,3 @@ class Company:
         if self._trouble:
             told = "; ".join(self._trouble.values())
             raise Undetermined(f"not every store of the home could be asked: {told}")
-
-    def missed(self, member: Member, error: StatemendError) -> None:
-        """Remember that a store could not be asked, and why."""
-        self._trouble.setdefault(member.path, str(error))
-
-    def _holds(self, member: Member, session_id: str) -> bool:
-        try:
-            return is_known(member.store, session_id)
-        except StatemendError as error:
-            self.missed(member, error)
-            return False

@@ -106,7 +106,7 @@ def survey(
     request = _request(exports, rules, ignore, live, deep, now, progress, observe)
     found = find_homes(path)
     with ExitStack() as stack:
-        stores = [open_store(home, stack, live=live) for home in found.homes]
+        stores = [open_store(home, stack, live=live, stores=len(found.homes)) for home in found.homes]
         if len(stores) == 1 and stores[0].bundle is None:
             stores[0].require()
         members = [Member(opened.home, opened.require) for opened in stores]

@@ -14,6 +14,9 @@ from statemend.evidence.inventory import Home
 from statemend.store.bundle import Bundle, inspect
 from statemend.store.connection import Access, Store, StoreFault, open_for_audit
 
+#: What SQLite keeps in memory of all stores that are open at once, and of each at least, in KiB.
+_CACHE_KIB, _LEAST_KIB = 32 * 1024, 2 * 1024
+
 
 class Opened(NamedTuple):
     """A store of a home, as far as it could be opened. ``refusal`` says why it could not be; ``bundle`` is
@@ -33,15 +36,17 @@ class Opened(NamedTuple):
         return self.store
 
 
-def open_store(home: Home, stack: ExitStack, *, live: bool) -> Opened:
-    """Open the store of ``home`` until ``stack`` is left. Raises ``StoreHeld`` when a process has it open and
-    ``live`` is false."""
+def open_store(home: Home, stack: ExitStack, *, live: bool, stores: int = 1) -> Opened:
+    """Open the store of ``home`` until ``stack`` is left, as one of so many ``stores`` that are open at once.
+    Raises ``StoreHeld`` when a process has it open and ``live`` is false."""
     try:
         bundle = inspect(Path(home.store))
     except (Undetermined, UsageError) as error:
         return Opened(home, refusal=error)
     try:
-        return Opened(home, bundle, stack.enter_context(open_for_audit(Path(bundle.path), live=live)))
+        cache = max(_LEAST_KIB, _CACHE_KIB // stores)
+        opened = open_for_audit(Path(bundle.path), live=live, cache_kib=cache)
+        return Opened(home, bundle, stack.enter_context(opened))
     except StoreFault as error:
         return Opened(home, bundle, refusal=error)
     except StoreUnreadable as error:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from statemend.audit.company import Company
 from statemend.audit.context import Context
-from statemend.errors import StatemendError
 from statemend.evidence.inventory import DEFAULT, PROFILES, Home
 from statemend.store.connection import Store
 
@@ -73,11 +73,9 @@ def exists(home: Home, profile: str) -> bool:
 def served_together(context: Context) -> bool:
     """Whether a gateway of several profiles ever kept a chat in this store, or in another of the home. Only
     such a one can put a chat of one profile into the store of another."""
-    stores = [context.store]
-    for member in context.company or ():
-        try:
-            stores.append(member.store)
-        except StatemendError as error:
-            if context.company is not None:
-                context.company.missed(member, error)
-    return any(namespace_of(key) not in ("", MAIN) for store in stores for (key,) in store.rows(_SERVED))
+    company = context.company or Company()
+    return _served(context.store) or any(company.ask(each, _served, otherwise=False) for each in company)
+
+
+def _served(store: Store) -> bool:
+    return any(namespace_of(key) not in ("", MAIN) for (key,) in store.rows(_SERVED))

@@ -139,7 +139,7 @@ def test_a_profiles_store_that_cannot_be_read_leaves_it_open(tmp_path: Path) -> 
 
     root, _ = house.survey(RULE)
 
-    assert [(result.status, result.findings) for result in root.rules] == [("could not run", 0)]
+    assert [(result.status, result.findings) for result in root.rules] == [("could not run", 1)]
 
 
 def test_the_id_stays_when_the_release_changes(tmp_path: Path) -> None:

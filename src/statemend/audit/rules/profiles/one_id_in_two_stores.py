@@ -38,7 +38,7 @@ from statemend.audit.finding import Finding, Severity, Value, Verdict
 from statemend.audit.known import KNOWN, is_known
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
 from statemend.audit.twins import CELLS, Twins, compare
-from statemend.errors import StatemendError
+from statemend.errors import StatemendError, Undetermined
 from statemend.store.connection import Store
 
 IDS = "SELECT id FROM sessions WHERE typeof(id) = 'text' ORDER BY id"
@@ -53,15 +53,14 @@ class _Pair(NamedTuple):
 
 def check(context: Context) -> Iterator[Finding]:
     """What each store before this one has of its sessions; the pairs with those after it are told there."""
-    company = context.company
-    for member in company.before if company else ():
+    trouble = []
+    for member in context.company.before if context.company else ():
         try:
             yield from _compared(context, member)
         except StatemendError as error:
-            if company is not None:
-                company.missed(member, error)
-    if company is not None:
-        company.require_all()
+            trouble.append(str(error))
+    if trouble:
+        raise Undetermined(f"not every store of the home could be compared: {'; '.join(trouble)}")
 
 
 def _compared(context: Context, member: Member) -> Iterator[Finding]:

@@ -41,10 +41,12 @@ ROWS = "SELECT COUNT(*) FROM messages WHERE session_id = ?"
 
 
 def check(context: Context) -> Iterator[Finding]:
+    lost = False
     for link in dangling(context):
         if link.elsewhere:
             yield _finding(context, link, link.elsewhere)
-    if context.company is not None:
+        lost |= not link.elsewhere and not link.orphaned
+    if lost and context.company is not None:
         context.company.require_all()
 
 

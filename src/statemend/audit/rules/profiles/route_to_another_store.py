@@ -37,7 +37,7 @@ from statemend.audit.eras import written_by
 from statemend.audit.facts import listed
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.known import KNOWN, is_known
-from statemend.audit.routes import BINDINGS, ROUTES, Way, ways_elsewhere
+from statemend.audit.routes import BINDINGS, ROUTES, Way, ways_elsewhere, ways_to_nothing
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.owed_replies import is_own_chat
 from statemend.formats import routing_file
@@ -55,7 +55,7 @@ def check(context: Context) -> Iterator[Finding]:
         filed.setdefault(session_id, []).append(key)
     for session_id in sorted({*ways, *filed}):
         yield _finding(context, session_id, ways.get(session_id, []), filed.get(session_id, []))
-    if context.company is not None:
+    if context.company is not None and ways_to_nothing(context):
         context.company.require_all()
 
 

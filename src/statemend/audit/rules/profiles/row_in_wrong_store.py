@@ -40,10 +40,11 @@ from statemend.audit.context import Context
 from statemend.audit.eras import written_by
 from statemend.audit.facts import listed, words
 from statemend.audit.finding import Finding, Severity, Value, Verdict
-from statemend.audit.known import KNOWN, is_known
+from statemend.audit.known import KNOWN
 from statemend.audit.ownership import KEYED, MAIN, Keyed, exists, keyed, served_together
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
 from statemend.evidence.inventory import DEFAULT
+from statemend.store.connection import Store
 from statemend.store.schema import Era
 
 ROUTED = "SELECT 1 FROM gateway_routing WHERE session_key = ? LIMIT 1"
@@ -73,11 +74,12 @@ def check(context: Context) -> Iterator[Finding]:
     left = [session for session in unclear if not _is_own(context, session)]
     if left and served_together(context):
         yield _unclear(context, left)
+    if context.company is not None and (foreign or left):
+        context.company.require_all()
 
 
 def _is_in_its_store(context: Context, session: Keyed) -> bool:
-    member = context.company.of_profile(session.profile) if context.company else None
-    return member is not None and is_known(member.store, session.session_id)
+    return any(member.profile == session.profile for member in context.elsewhere(session.session_id))
 
 
 def _is_own(context: Context, session: Keyed) -> bool:
@@ -89,10 +91,13 @@ def _is_own(context: Context, session: Keyed) -> bool:
 
 def _root_leads_to(context: Context, sessions: list[Keyed]) -> int:
     """To how many of the sessions a route of the home's own store leads."""
-    root = context.company.of_profile(DEFAULT) if context.company else None
-    if root is None:
-        return 0
-    return sum(root.store.value(ROUTE_TO, (each.key, each.session_id)) is not None for each in sessions)
+
+    def led_to(store: Store) -> int:
+        return sum(store.value(ROUTE_TO, (each.key, each.session_id)) is not None for each in sessions)
+
+    company = context.company
+    root = company.of_profile(DEFAULT) if company else None
+    return 0 if company is None or root is None else company.ask(root, led_to, otherwise=0)
 
 
 def _foreign(context: Context, profile: str, sessions: list[Keyed]) -> Finding:
