@@ -257,3 +257,21 @@ def test_a_clone_that_began_anew_still_has_the_routes(hermes_home: Make) -> None
     work.stop()
     (split,) = audited(home)
     assert (split.rule, split.verdict, split.subject.session) == ("PRO003", Verdict.UNDECIDABLE, routed)
+
+
+@pytest.mark.parametrize(("version", "kept"), [("0.20.1", True), ("0.22.2", False)])
+def test_a_renamed_profile_leaves_its_old_name_in_the_keys(
+    version: str, kept: bool, hermes_home: Make
+) -> None:
+    """Up to 0.20; whose they are now, the rows do not say. 0.22 renames them too."""
+    home = hermes_home(version)
+    with_profile(home, "work", "--no-skills")
+    served(home, "work", "222")
+    home.process.call("close", path=None)
+    assert home.hermes("profile", "rename", "work", "job").code == 0
+    assert (home.path / "profiles" / "job").is_dir()
+
+    found = audited(home)
+
+    assert [(one.rule, one.verdict) for one in found] == [("PRO002", Verdict.UNDECIDABLE)] * kept
+    assert all("which this home does not have" in one.summary for one in found)
