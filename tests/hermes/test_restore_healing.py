@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from tests.hermes.home import HOUR, Conversation, HermesHome, Oracle, assistant, user
 from tests.hermes.oracles import copy_store
+from tests.hermes.shared import once
 
 from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
@@ -70,8 +71,11 @@ class Healing(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def healing(tmp_path_factory: pytest.TempPathFactory, oracle: Ask) -> Healing:
-    folder = tmp_path_factory.mktemp("healing")
+def healing(tmp_path_factory: pytest.TempPathFactory, worker_id: str, oracle: Ask) -> Healing:
+    return once(tmp_path_factory, worker_id, "healing", lambda folder: healed(folder, oracle))
+
+
+def healed(folder: Path, oracle: Ask) -> Healing:
     with HermesHome("0.22.2", folder / "healed") as home:
         chats = [talk(home, session_id) for session_id in (LOST, COUNTED)]
         rows, (session,) = stored(home.state_db, "messages"), stored(home.state_db, "sessions")

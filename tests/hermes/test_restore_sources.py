@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from tests.hermes.home import HermesHome, Oracle, assistant, user
 from tests.hermes.oracles import copy_store
+from tests.hermes.shared import once
 
 from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
@@ -68,9 +69,12 @@ SURVIVING = {
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory, oracle: Ask) -> Scene:
+def scene(tmp_path_factory: pytest.TempPathFactory, worker_id: str, oracle: Ask) -> Scene:
+    return once(tmp_path_factory, worker_id, "lost", lambda folder: deleted(folder, oracle))
+
+
+def deleted(folder: Path, oracle: Ask) -> Scene:
     """0.19.0 makes every file that may survive, compacts, exports what is left live, and deletes."""
-    folder = tmp_path_factory.mktemp("lost")
     with HermesHome("0.19.0", folder / "home") as home:
         chat = home.chat(LOST)
         chat.say(user([{"type": "text", "text": "Look at this."}]), assistant("I do. \n"))
@@ -157,7 +161,7 @@ def said(row: dict[str, Any]) -> list[Any]:
     ]
 
 
-def once(rows: Rows) -> Rows:
+def folded(rows: Rows) -> Rows:
     """The rows without those that say again what one before them said: 0.19.0 gave the turns that a
     compaction kept a new time, so a display shows them twice. A file without times cannot tell."""
     found: Rows = []
@@ -184,7 +188,7 @@ def test_what_survived_gives_back_what_was_deleted(
     assert verify(run, now=scene.now).state is State.APPLIED
     copy = copy_store(home / "state.db", tmp_path / "copy")
     display, live = _read(oracle, copy, include_compacted=True), _read(oracle, copy)
-    expected = scene.display if held.times else once(scene.display)
+    expected = scene.display if held.times else folded(scene.display)
     if held.later:
         assert (display, live) == (scene.display, scene.live)
     session = _session(home)
