@@ -12,8 +12,8 @@ from statemend.cli.app import run
 
 #: What the demo is there to show: each kind of damage, by rule.
 SHOWN = {
-    "EXP001", "EXP002", "EXP004", "EXP010", "LIN001", "LIN002", "LIN003", "LIN008", "LIN009", "ORP001",
-    "ORP004",
+    "EXP001", "EXP002", "EXP004", "EXP010", "EXP012", "LIN001", "LIN002", "LIN003", "LIN008", "LIN009",
+    "ORP001", "ORP004",
 }  # fmt: skip
 
 

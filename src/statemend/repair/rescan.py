@@ -18,6 +18,9 @@ from statemend.repair.plan import Kind, Plan, StepClass
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
 
+#: Rules that tell of what lies ahead, and of nothing that is wrong: a session that is ended joins their list.
+_AHEAD = frozenset({"EXP012"})
+
 
 class Look(msgspec.Struct, frozen=True):
     """What an audit found, as a run keeps it."""
@@ -109,7 +112,8 @@ def judge(
     then what life brought since, elsewhere in the store, is not held against it."""
     served = served_by(plan)
     made = _sessions_made(plan)
-    appeared = [finding for finding in after.findings if finding.id not in before.ids]
+    ahead = {finding.id for finding in after.findings if finding.rule in _AHEAD}
+    appeared = [finding for finding in after.findings if finding.id not in before.ids | ahead]
     revealed = {finding.id for finding in appeared if finding.subject.session in made}
     touched = {session for step in plan.selected() for session in step.sessions}
     later = {finding.id for finding in appeared if verified and finding.subject.session not in touched}
@@ -119,7 +123,7 @@ def judge(
     ]
     return Judgement(
         remaining=tuple(sorted((after.ids & served) - _lessened(before, after))),
-        new=tuple(sorted(after.ids - before.ids - revealed - later)),
+        new=tuple(sorted(after.ids - before.ids - ahead - revealed - later)),
         revealed=tuple(sorted(revealed)),
         later=tuple(sorted(later - revealed)),
         troubles=tuple(troubles),

@@ -53,7 +53,7 @@ def test_what_pruning_takes_is_told_with_its_date(build: Build, version: str) ->
 def test_the_default_of_the_newest_is_told_too(build: Build) -> None:
     home = build("0.22.2")
     ended(home, "old")
-    (finding,) = home.findings("EXP012", now=START + DAY)
+    (finding,) = home.findings("EXP012", now=START + 61 * DAY)
     assert facts(finding)["how pruning is known"] == (
         "no config.yaml; releases from 0.21.3 on prune unless it is turned off"
     )
@@ -104,3 +104,14 @@ def test_a_broken_configuration_leaves_it_open(build: Build) -> None:
     prunes(home, "sessions: [\n")
     ended(home, "old")
     assert home.result("EXP012").status == "could not run"
+
+
+@pytest.mark.near_miss("EXP012")
+def test_what_goes_later_than_soon_is_only_counted(build: Build) -> None:
+    home = build("0.22.2")
+    ended(home, "old")
+    assert home.findings("EXP012", now=START + 59 * DAY) == []
+    ended(home, "older", last_activity_at=START - DAY)
+    home.sql("UPDATE messages SET timestamp = 1 WHERE session_id = 'older'")
+    (finding,) = home.findings("EXP012", now=START + 59.5 * DAY)
+    assert (facts(finding)["sessions"], facts(finding)["sessions that go later"]) == (1, 1)

@@ -1,8 +1,8 @@
-"""Pruning takes sessions that no export or transcript holds.
+"""Pruning soon takes sessions that no export or transcript holds.
 
 What it means
-Hermes deletes ended sessions of this home by itself when they are old enough. These sessions then go for
-good: no export or transcript beside the store holds them whole.
+Hermes deletes ended sessions of this home by itself when they are old enough. For these that is so now, or
+within thirty days. They then go for good: no export or transcript beside the store holds them whole.
 
 How it happens
 `sessions.auto_prune` deletes ended sessions older than `sessions.retention_days` (90 unless set otherwise),
@@ -34,6 +34,9 @@ from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.pruning import LAST_RUN, PRUNABLE, prunable, pruning
 from statemend.audit.rule import READS_SESSIONS, Family, Level, Rule
 
+#: So far ahead (seconds) is told one by one: what goes later is counted.
+SOON = 30 * 86400.0
+
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for the home: how many sessions, which, and from when."""
@@ -48,18 +51,20 @@ def check(context: Context) -> Iterator[Finding]:
         if (row.id not in covered or covered[row.id].unheld)
         and (takes_from := plan.takes_from(row)) is not None
     )
-    due = sorted(dated)
+    ahead = sorted(dated)
+    due = [(at, id_) for at, id_ in ahead if at <= context.now + SOON]
     if not due:
         return
     now = sum(takes_from <= context.now for takes_from, _ in due)
     sessions = f"{len(due):,} ended session{'s' if len(due) > 1 else ''}"
     yield RULE.finding(
         context,
-        summary=f"Pruning takes {sessions} that no export or transcript holds whole, "
+        summary=f"Within 30 days pruning takes {sessions} that no export or transcript holds whole, "
         + (f"{now:,} of them at its next run." if now else f"the first from {moment(due[0][0])} on."),
         evidence=(
             ("sessions", len(due)),
             ("of these old enough now", now),
+            ("sessions that go later", len(ahead) - len(due)),
             ("which, and from when", listed(f"{id_} from {moment(at)}" for at, id_ in due)),
             ("days of retention", plan.days),
             ("how pruning is known", plan.told),
