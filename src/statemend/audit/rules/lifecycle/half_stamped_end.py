@@ -39,7 +39,7 @@ HALVES = """
     ORDER BY id
 """
 #: The reasons by which a parent's children are told apart: losing one changes where resume goes.
-_LEADING = frozenset({"compression", "branched"})
+LEADING = frozenset({"compression", "branched"})
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def check(context: Context) -> Iterator[Finding]:
         yield RULE.finding(
             context,
             session=session_id,
-            severity=Severity.MEDIUM if reason in _LEADING else Severity.LOW,
+            severity=Severity.MEDIUM if reason in LEADING else Severity.LOW,
             summary="It ended, and no reason says why."
             if reason is None
             else f"It has a reason for its end ({words(reason, 40)}), and no end.",
@@ -78,6 +78,7 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="half-end",
     reads=(HALVES, READS_MESSAGES),
     columns=("sessions.ended_at", "sessions.end_reason"),
 )
