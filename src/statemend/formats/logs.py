@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -31,10 +33,12 @@ _LINE = re.compile(
     r"(?P<logger>[^\s:]+): (?P<message>.*)",
     re.DOTALL,
 )
+#: So many texts are kept once for all lines that have them.
+_MOST_TEXTS = 1024
 _ROTATION = re.compile(r"(?:\.gz|\.\d{1,4})+\Z")
 
 
-class AppendFailure(msgspec.Struct, frozen=True):
+class AppendFailure(msgspec.Struct, frozen=True, gc=False):
     """One line that says that something of a session did not reach the store.
 
     ``session_id`` is the one that the message names, else the tag of the line, else ``None``. ``operation``
@@ -83,22 +87,28 @@ def failures(path: Path) -> Iterator[AppendFailure]:
 
     A damaged gzip gives what could be unpacked; ``read`` names the damage.
     """
+    file = str(path)
+    texts: dict[str, str] = {}  # a log tells of few causes and sessions, each any number of times
     for number, data in LogLines(path).marked(MARKS):
         parts = _LINE.match(_decode(data).rstrip("\r\n"))
         if parts is None:
             continue
         found = match_failure(parts["message"])
-        if found is not None:
-            yield AppendFailure(
-                session_id=found.session_id or parts["session"] or None,
-                at=clock.epoch_if_utc(parts["clock"]),
-                clock=parts["clock"],
-                error=found.error,
-                file=str(path),
-                line=number,
-                operation=found.operation,
-                level=parts["level"],
-            )
+        if found is None:
+            continue
+        session_id = found.session_id or parts["session"] or None
+        if len(texts) > _MOST_TEXTS:
+            texts.clear()
+        yield AppendFailure(
+            session_id=None if session_id is None else texts.setdefault(session_id, session_id),
+            at=clock.epoch_if_utc(parts["clock"]),
+            clock=parts["clock"],
+            error=texts.setdefault(found.error, found.error),
+            file=file,
+            line=number,
+            operation=found.operation,
+            level=texts.setdefault(parts["level"], parts["level"]),
+        )
 
 
 def distinct(found: Iterable[AppendFailure]) -> list[AppendFailure]:
@@ -107,21 +117,19 @@ def distinct(found: Iterable[AppendFailure]) -> list[AppendFailure]:
     Two lines are the same event when clock, session, operation and error agree and they stand in different
     logs. Repeats within one log and its rotations are events of their own.
     """
-    by_log: dict[_Event, dict[str, list[AppendFailure]]] = {}
-    for failure in found:
-        event = _Event(failure.clock, failure.session_id or "", failure.operation, failure.error)
-        by_log.setdefault(event, {}).setdefault(_log_of(failure.file), []).append(failure)
-    kept = [max(copies.values(), key=len) for copies in by_log.values()]
-    return sorted((one for group in kept for one in group), key=lambda one: (one.clock, one.file, one.line))
+    in_order = sorted(found, key=lambda one: (*_event_of(one), _log_of(one.file), one.file, one.line))
+    kept: list[AppendFailure] = []
+    for _, copies in groupby(in_order, key=_event_of):
+        by_log = [list(group) for _, group in groupby(copies, key=lambda one: _log_of(one.file))]
+        kept += max(by_log, key=len)
+    return sorted(kept, key=lambda one: (one.clock, one.file, one.line))
 
 
-class _Event(NamedTuple):
-    clock: str
-    session_id: str
-    operation: str
-    error: str
+def _event_of(failure: AppendFailure) -> tuple[str, str, str, str]:
+    return failure.clock, failure.session_id or "", failure.operation, failure.error
 
 
+@lru_cache(maxsize=1024)
 def _log_of(file: str) -> str:
     """The log that a file is a rotation of."""
     return _ROTATION.sub("", file)
