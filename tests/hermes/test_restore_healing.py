@@ -189,9 +189,15 @@ def test_an_export_without_flags_gives_back_states_where_it_tells_how_many_were_
     display = shown(oracle, store, tmp_path / "copy", LOST)
     display = list(dict.fromkeys(map(words, display)))  # on a page parts are text, and then one message
     assert display == list(dict.fromkeys(map(words, healing.display[LOST])))
-    live = [words(row) for row in stored(store, "messages") if row["active"]]
+    rows = [row for row in stored(store, "messages") if row["active"]]
+    live = list(map(words, rows))
     if fmt == "md":
-        assert live == [words(row) for row in healing.rows if row["active"]]
+        before = [row for row in healing.rows if row["active"]]
+        assert live == list(map(words, before))
+        kept = ("_compressed_summary", "tool_calls", "tool_call_id", "tool_name")
+        assert [[row[name] for name in kept] for row in rows] == [
+            [row[name] for name in kept] for row in before
+        ]
         assert "come back live" not in told
     else:
         assert set(live) == set(display)

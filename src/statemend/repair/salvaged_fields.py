@@ -34,6 +34,8 @@ _CARRIED = frozenset(
         "tool_name",
     }
 )
+#: How 0.22 marks the row of a summary.
+_SUMMARY = "_compressed_summary"
 _ANSWERING = frozenset({"assistant", "tool"})
 
 
@@ -57,6 +59,8 @@ class Fields:
         for column, value in self._of_originals(number).items():
             if column not in found:
                 yield Filled(column, value, "the message from which a compaction copied it")
+        if _SUMMARY in self._columns and _SUMMARY not in found and self._sources.is_summary(number):
+            yield Filled(_SUMMARY, 1, "its text begins as that of a summary does")
 
     def _told(self, record: Record) -> dict[str, SqlValue]:
         told = row_values(record, self._columns)

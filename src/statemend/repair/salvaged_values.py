@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from statemend.store.content import encode_content
 #: What is not the message's own: whose it is, its number and state, and what triggers derive from the rest.
 _ELSEWHERE = frozenset({"id", "session_id", "active", "compacted", "display_identity", "display_order"})
 _DECODED = "content"
+#: Halves of characters, which JSON can spell and UTF-8 cannot.
+_LONE = re.compile("[\ud800-\udfff]")
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -44,8 +47,14 @@ def as_stored(record: Record, kind: Kind) -> Record:
         row = {**row, "tool_calls": calls}
     content = record.content
     if kind is Kind.TRAJECTORY and record.role == "tool" and isinstance(content, dict | list):
-        content = json.dumps(content, ensure_ascii=False)
+        content = _as_text(content)
     return msgspec.structs.replace(record, tool_calls=calls or None, content=content, row=row)
+
+
+def _as_text(value: Any) -> str:
+    """The value as JSON, spelled out where it holds what no text can."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or not _LONE.search(text) else json.dumps(value)
 
 
 def _spelled(call: Any) -> Any:
