@@ -121,7 +121,8 @@ def distinct(found: Iterable[AppendFailure]) -> list[AppendFailure]:
     kept: list[AppendFailure] = []
     for _, copies in groupby(in_order, key=_event_of):
         by_log = [list(group) for _, group in groupby(copies, key=lambda one: _log_of(one.file))]
-        kept += max(by_log, key=len)
+        most: list[AppendFailure] = max(by_log, key=len)
+        kept += most
     return sorted(kept, key=lambda one: (one.clock, one.file, one.line))
 
 
