@@ -101,6 +101,7 @@ def test_vanished_rows_make_it_undecidable(build: Build) -> None:
     home.sql("DELETE FROM messages WHERE session_id = 'new'", "DELETE FROM sessions WHERE id = 'new'")
     (finding,) = home.findings("LIN001")
     assert finding.verdict is Verdict.UNDECIDABLE
+    assert "an export, a backup or a log" in facts(finding)["what would decide"]
     assert "deleted" in finding.summary
 
 

@@ -136,6 +136,7 @@ def test_where_nothing_tells_it_is_undecidable(build: Build) -> None:
     child(home, BRANCH, DELEGATE)
     finding = only(home)
     assert finding.verdict is Verdict.UNDECIDABLE
+    assert "how the session begins" in facts(finding)["what would decide"]
     assert "does not tell which" in finding.summary
 
 

@@ -46,6 +46,8 @@ def test_a_single_turn_is_undecidable(build: Build, version: str) -> None:
     (finding,) = home.findings("LIN008")
     assert finding.verdict is Verdict.UNDECIDABLE
     assert facts(finding)["signs of a conversation"] == []
+    assert "its first message" in facts(finding)["what would decide"]
+    assert facts(finding)["releases that heed the mark"] == "0.17 and newer"
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def test_without_a_dead_end_it_is_undecidable(build: Build, version: str) -> Non
     cut(home)
     (finding,) = home.findings("LIN009")
     assert finding.verdict is Verdict.UNDECIDABLE
+    assert "a backup, an export or a log" in facts(finding)["what would decide"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -34,6 +34,8 @@ def test_turns_beside_the_line_are_a_fault(build: Build, version: str) -> None:
     assert finding.subject.session == "old"
     assert finding.subject.message_ids == (row,)
     assert facts(finding)["texts that stand in no continuation"] == 1
+    assert facts(finding)["releases that accept such a message"] == "0.13 to 0.19"
+    assert "what would decide" not in facts(finding)
     assert facts(finding)["continued by"] == ["new"]
     assert "fence" not in str(finding)
 
@@ -63,6 +65,7 @@ def test_where_nothing_continues_it_is_undecidable(build: Build) -> None:
     home.message("old", timestamp=END + 500)
     (finding,) = home.findings("LIN010")
     assert finding.verdict is Verdict.UNDECIDABLE
+    assert "these turns themselves" in facts(finding)["what would decide"]
 
 
 @pytest.mark.parametrize("reason", ["new_session", "session_reset", "branched"])

@@ -32,6 +32,7 @@ def test_two_open_sessions_in_use_together_are_told(build: Build, version: str) 
     talk(home, "b", 1000, 6000)
     (finding,) = home.findings("LIN012")
     assert finding.verdict is Verdict.UNDECIDABLE
+    assert "the messages of each" in facts(finding)["what would decide"]
     assert finding.subject.session is None
     assert facts(finding)["from first to last message"] == [
         "a: 2026-09-21T14:13:20Z to 2026-09-21T15:36:40Z, 2 live rows",

@@ -86,6 +86,10 @@ def _finding(context: Context, found: Contradiction) -> Finding:
             ("started at", moment(child.started_at)),
             *((f"says {_SAID[claim.relation]}", claim.by) for claim in found.claims),
             *_weights(found.claims),
+            (
+                "what would decide",
+                "how the session begins, or what wrote the markers" if found.true is None else None,
+            ),
             *(
                 (f"{releases} now", _told(treatment(context.store, parent, child, era)))
                 for era, releases in MARKING.items()

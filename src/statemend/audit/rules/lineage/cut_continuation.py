@@ -101,6 +101,12 @@ def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dic
             ("candidate parents", listed(f"{m.parent}: {', '.join(m.reasons)}" for m in matches)),
             ("rows carried over from the best candidate", max((m.carried for m in matches), default=0)),
             ("parents named by exports", listed(f"{key}: {path}" for key, path in parents.items())),
+            (
+                "what would decide",
+                "a backup, an export or a log that names the session before it"
+                if verdict is Verdict.UNDECIDABLE
+                else None,
+            ),
             *deleting(context.graph, root.id),
             *told(context, [match.parent for match in matches], parent=None),
         ),

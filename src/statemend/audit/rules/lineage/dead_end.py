@@ -98,6 +98,12 @@ def check(context: Context) -> Iterator[Finding]:
                 ),
                 ("releases that refuse an append", "0.20 and newer; older ones write behind the end"),
                 written_by(context.store),
+                (
+                    "what would decide",
+                    "an export, a backup or a log that names what followed it"
+                    if verdict is Verdict.UNDECIDABLE
+                    else None,
+                ),
                 *deleting(context.graph, node.id),
                 *told(context, [found.child for found in matches], parent=node.id),
             ),

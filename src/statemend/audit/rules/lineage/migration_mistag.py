@@ -179,6 +179,12 @@ def _finding(
             ("source", words(row.source, 40)),
             ("started at", moment(row.started_at)),
             ("message count", row.message_count if isinstance(row.message_count, int) else None),
+            (
+                "what would decide",
+                "its first message: a person's words, or a task that an agent set"
+                if verdict is Verdict.UNDECIDABLE
+                else None,
+            ),
             heeding_marks(context.store),
         ),
         remedy=remedy,

@@ -136,6 +136,7 @@ def _finding(context: Context, key: str, source: str, tips: list[_Tip]) -> Findi
                 ),
             ),
             ("its route leads to", listed(routed) or None),
+            ("what would decide", "the messages of each, or which gateway served the chat at that time"),
             *told(context, [tip.id for tip in tips], parent=None),
         ),
         remedy="Read them, decide in which the chat is to go on, and end the others.",

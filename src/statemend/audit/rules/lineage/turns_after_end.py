@@ -122,6 +122,12 @@ def _finding(context: Context, found: _Ended, last: float, later: list[int]) -> 
                 "releases that accept such a message",
                 "0.13 to 0.19" if found.reason == "compression" else "all: 0.13 and newer",
             ),
+            (
+                "what would decide",
+                None
+                if onward
+                else "these turns themselves, or whether the chat is still led to this session",
+            ),
             written_by(context.store),
         ),
         remedy="Read these turns; what matters of them has to be said again in the session that goes on."
