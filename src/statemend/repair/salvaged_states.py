@@ -57,11 +57,11 @@ class States:
         if newest is None or self._kept_head is not None or self._has_flags(newest):
             return ()
         shown = self._in_order(newest)
-        before = self._before_summary(shown) or len(shown)
+        before = self._before_summary(shown)
         left = tuple(each for each in shown[:before] if each not in self._archived)
         if self._tells_more_than_live(newest):
             return () if len(left) + len(shown) - before == newest.section.source_count else left
-        return left if before < len(shown) and len(left) > _KEPT_HEAD else ()
+        return left if len(left) > _KEPT_HEAD else ()
 
     @property
     def replaced(self) -> RowState:
