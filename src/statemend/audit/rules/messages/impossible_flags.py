@@ -114,5 +114,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
+    recipe="rearchive",
     reads=(ODD_FLAGS,),
 )
