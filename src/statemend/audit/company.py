@@ -38,11 +38,14 @@ class Member:
 
 class Company:
     """The other stores of a home. Those ``before`` this one are audited before it: what is true of a pair of
-    stores is told once, with the later of the two."""
+    stores is told once, with the later of the two. ``audited`` is false where they are only asked."""
 
-    def __init__(self, before: Sequence[Member] = (), after: Sequence[Member] = ()) -> None:
+    def __init__(
+        self, before: Sequence[Member] = (), after: Sequence[Member] = (), *, audited: bool = True
+    ) -> None:
         self.before = tuple(before)
         self.after = tuple(after)
+        self.audited = audited
         self._trouble: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Member]:

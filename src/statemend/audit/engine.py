@@ -6,6 +6,7 @@ not run, and the last two always say why; so does one that is ignored.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +23,7 @@ from statemend.audit.opening import Opened, facts_of, open_store, unchanged
 from statemend.audit.outcome import Audit, FailOn, RuleResult, Status, StoreFacts, exit_code
 from statemend.audit.reads import tables_read
 from statemend.audit.rule import Level, Rule
-from statemend.errors import StatemendError
+from statemend.errors import StatemendError, UsageError
 from statemend.evidence.belonging import share
 from statemend.evidence.inventory import Home, Inventory, Skipped, find_home, nothing, take
 from statemend.evidence.profiles import find_homes
@@ -62,7 +63,8 @@ def audit(
     observe: Observer | None = None,
 ) -> Audit:
     """Audit one store: that of the home at ``path``, or the store at ``path``, together with the folders and
-    files ``exports``. Where the home has profiles, their stores are asked and not audited.
+    files ``exports``. Where the home has profiles, or is a profile's, the other stores are asked and not
+    audited, unless the store itself was named.
 
     ``rules`` names the rules to run (ids, slugs or families); ``None`` runs all. ``ignore`` names those of
     them to leave out; a mapping says for each name who asked for it, for the report to tell. ``live`` allows
@@ -135,8 +137,13 @@ def _request(
 
 def _witnesses(path: Path, home: Home, stack: ExitStack) -> Company | None:
     """The other stores of a home, each opened only if it is asked. One in use is asked by a copy."""
-    found = find_homes(path)
-    if not found.whole:
+    around = Path(os.path.realpath(home.root)).parent.parent if home.place else path
+    try:
+        found = find_homes(around)
+    except UsageError:  # a profile's folder without a home around it
+        return None
+    own = os.path.realpath(home.store)
+    if not found.whole or os.path.realpath(path) == own:
         return None
 
     def member(other: Home) -> Member:
@@ -149,7 +156,8 @@ def _witnesses(path: Path, home: Home, stack: ExitStack) -> Company | None:
 
         return Member(other, lambda: opened().require())
 
-    return Company(after=[member(other) for other in found.homes if other != home])
+    others = [other for other in found.homes if os.path.realpath(other.store) != own]
+    return Company(after=[member(other) for other in others], audited=False)
 
 
 def _audit(
@@ -291,6 +299,8 @@ def _obstacle(rule: Rule, context: Context) -> tuple[Status, str] | None:
     schema = context.store.schema
     if rule.needs_company and context.company is None:
         return Status.NOT_APPLICABLE, "one store was named, not its home with all of them"
+    if rule.in_pairs and context.company and not context.company.audited:
+        return Status.NOT_APPLICABLE, "one store was audited, not all of its home"
     if rule.needs_owner and context.home.profile is None:
         return Status.NOT_APPLICABLE, "nothing says which profile the store is of"
     absent = sorted(tables_read(rule.reads, [table for table in CATALOGUE if not schema.has(table)]))

@@ -82,8 +82,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     from it which tables must be there. ``columns`` are those (``table.column``) that every release has and
     without which it would judge by what a view puts in their place. ``needs_store`` is false for a rule that
     also says something when the store cannot be opened, from its bytes or from the files beside it; it asks
-    ``context.readable`` first. ``needs_company`` is true for one that compares the stores of a home,
-    ``needs_owner`` for one that asks which profile the store is of.
+    ``context.readable`` first. ``needs_company`` is true for one that asks the other stores of a home,
+    ``in_pairs`` for one that compares it with each of them, ``needs_owner`` for one that asks which profile
+    the store is of.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     needs_store: bool = True
     needs_company: bool = False
     needs_owner: bool = False
+    in_pairs: bool = False
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):

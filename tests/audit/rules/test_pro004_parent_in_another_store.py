@@ -63,12 +63,14 @@ def test_messages_without_a_row_are_enough_to_have_it(tmp_path: Path) -> None:
     assert facts(found)["session row of the parent there"] is False
 
 
-def test_a_plan_does_not_offer_to_cut_it_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", [False, True])
+def test_a_plan_does_not_offer_to_cut_it_off(tmp_path: Path, profile: bool) -> None:
     house = House(tmp_path)
-    house["work"].chat("parent")
-    house.root.chat("child", parent_session_id="parent")
+    here, there = (house["work"], house.root) if profile else (house.root, house["work"])
+    there.chat("parent")
+    here.chat("child", parent_session_id="parent")
 
-    plan = make_plan(house.path, rules=["ORP002", RULE], now=1_800_000_000.0)
+    plan = make_plan(here.root, rules=["ORP002", RULE], now=1_800_000_000.0)
 
     assert (plan.steps, plan.choices) == ((), ())
     assert [left.rule for left in plan.left] == [RULE]

@@ -151,4 +151,5 @@ RULE = Rule(
     reads=(IDS, ROW, LAST, CELLS, KNOWN, READS_MESSAGES),
     check=check,
     needs_company=True,
+    in_pairs=True,
 )
