@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from tests.playbook.conftest import run
@@ -36,3 +37,16 @@ def test_an_unknown_rule_is_a_problem_of_the_step(home: Path) -> None:
 
     assert done.exit_code == 2
     assert "there is no rule 'LIX'" in done.steps[0].summary
+
+
+def test_of_a_home_with_profiles_the_store_is_audited_that_the_other_steps_work_on(home: Path) -> None:
+    work = home / "profiles" / "work"
+    work.mkdir(parents=True)
+    shutil.copyfile(home / "state.db", work / "state.db")
+
+    for place in (home, work):
+        done = run(TEXT, place)
+        (result,) = done.steps
+        assert result.folder is not None
+        report = json.loads((Path(done.folder) / result.folder / "report.json").read_text("utf-8"))
+        assert [store["path"] for store in report["stores"]] == [str(place / "state.db")]
