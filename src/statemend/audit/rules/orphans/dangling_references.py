@@ -12,9 +12,10 @@ deletion leaves them, and so does a partial salvage.
 
 How we know
 Ids are compared, nothing is inferred. A session whose messages are still there is told of by
-messages-without-session alone: once it is rebuilt, what points at it is right again. Routes of other profiles
-are left out, because their sessions are in other stores, and so are leases and locks, which every release
-leaves where a session is deleted. Told apart is what Hermes does at the next message.
+messages-without-session alone: once it is rebuilt, what points at it is right again. One that another store
+of the home has is told of by route-to-another-store. Routes of other profiles are left out, because their
+sessions are in other stores, and so are leases and locks, which every release leaves where a session is
+deleted. Told apart is what Hermes does at the next message.
 From 0.18 to 0.20 the gateway hands the missing session on: what it stores by itself in that chat fails until
 an agent has made the row anew, under the id of the deleted session; 0.18 drops it silently, later releases
 hold it in memory. 0.22 begins a new session. A binding wins over the route in every release: each message
