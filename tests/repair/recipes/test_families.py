@@ -19,7 +19,7 @@ VERSIONS = ["0.13.0", "0.17.0", "0.19.0", "0.20.1", "0.22.2", "0.22.2", "0.19.0"
 REASONS = ["compression", "compression", "compression", None, None, "cli_close", "branched", "session_reset"]
 SOURCES = ["cli", "cli", "cli", "cli", "telegram", "subagent", "tool"]
 MARKS = ("_branched_from", "_delegate_from", "_reset_from")
-RECIPES = {"relink", "untag", "fork", "dead-end", "markers"}
+RECIPES = {"relink", "untag", "fork", "dead-end", "markers", "cycle", "late-turns", "branch-mark"}
 #: Families of which each had, while these recipes were written, an option that made another fault.
 SEEDS = [74, 1035, 1171, 1180, 1231, 1269, 1296, 1357, 1402, 1415]
 
