@@ -8,8 +8,9 @@ free ones from the time of the first of them, which is as near to the truth as a
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from statemend.repair import digests
@@ -100,28 +101,51 @@ def _known_in_front(store: Store, rows: Sequence[SalvagedRow], given: int) -> in
 def _in_front(
     store: Store, rows: Sequence[SalvagedRow], after: int, bound: int, used: Collection[int]
 ) -> Iterator[Numbered]:
-    """The rows under free numbers between two, those of the time when the first of them was stored."""
-    begun = store.value(_OLDER, (bound, rows[0].values["timestamp"])) or 0
-    free = list(
-        islice((each for each in _free(store, max(after, begun), bound) if each not in used), len(rows))
+    """The rows under numbers between two: those that they had where these are in order, and free ones beside
+    them; else free ones that none of them had."""
+    own = [row.row_id for row in rows if row.row_id is not None]
+    may_keep = own == sorted(set(own)) and all(
+        after < each < bound and each not in used and store.value(_TAKEN, (each,)) is None for each in own
     )
-    if len(free) < len(rows):
-        free = [each for each in _free(store, after, bound) if each not in used][-len(rows) :]
-    if len(free) < len(rows):
+    begun = store.value(_OLDER, (bound, rows[0].values["timestamp"])) or 0
+    known = [row.row_id for row in rows] if may_keep else [None] * len(rows)
+    numbers = _numbers(store, known, after, bound, begun, {*used, *own})
+    if numbers is None and any(known):
+        numbers = _numbers(store, [None] * len(rows), after, bound, begun, {*used, *own})
+    if numbers is None:
         raise CannotChangeError(
             "its last messages are in the store, and there are not enough free numbers for those before them"
         )
-    for number, row in zip(free, rows, strict=True):
+    for number, row in zip(numbers, rows, strict=True):
         yield Numbered(number, row, None if row.row_id == number else _MADE_UP)
 
 
-def _free(store: Store, after: int, before: int) -> Iterator[int]:
-    """The numbers between two that no row has."""
+def _numbers(
+    store: Store, known: Sequence[int | None], after: int, bound: int, begun: int, used: Collection[int]
+) -> list[int] | None:
+    """Numbers in order, those that are known among them; ``None`` where there is not enough room."""
+    found: list[int] = []
+    for number in (*known, bound):
+        if number is None:
+            continue
+        missing = known.index(number) - len(found) if number != bound else len(known) - len(found)
+        last = found[-1] if found else after
+        free = list(islice(_free(store, max(last, begun), number, used), missing))
+        if len(free) < missing:
+            free = list(deque(_free(store, last, number, used), maxlen=missing))
+        if len(free) < missing:
+            return None
+        found += free if number == bound else [*free, number]
+    return found
+
+
+def _free(store: Store, after: int, before: int, used: Collection[int]) -> Iterator[int]:
+    """The numbers between two that no row has, and none is to get."""
     last = after
-    for (taken,) in store.rows(_BETWEEN, (after, before)):
-        yield from range(last + 1, taken)
+    taken_ids = (number for (number,) in store.rows(_BETWEEN, (after, before)))
+    for taken in chain(taken_ids, (before,)):
+        yield from (number for number in range(last + 1, taken) if number not in used)
         last = taken
-    yield from range(last + 1, before)
 
 
 def _highest(context: RecipeContext) -> int:

@@ -443,3 +443,29 @@ def test_statements_to_read_hold_no_text(build: Build) -> None:
     assert sql.count('INSERT INTO "main"."messages"') == 6
     assert ":text_" in sql
     assert "what is next" not in sql
+
+
+def test_rows_of_which_a_file_tells_the_ids_keep_them_among_others(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.md", kind=Kind.MARKDOWN)
+    home.sql("DELETE FROM messages WHERE session_id = ? AND id NOT IN (4, 6)", bindings=(SID,))
+    export(home, "part.jsonl", view=View.RAW)
+    beheaded(home)
+    with restored(home, tmp_path):
+        rows = home.sql("SELECT id, role FROM messages WHERE session_id = ? ORDER BY id", bindings=(SID,))
+        assert rows[:6] == list(
+            zip(range(3, 9), ("user", "assistant", "tool", "assistant", "user", "assistant"), strict=True)
+        )
+
+
+def test_an_id_that_is_known_is_never_another_messages(build: Build) -> None:
+    home = build("0.19.0")
+    talk(home)
+    export(home, "whole.md", kind=Kind.MARKDOWN)
+    home.sql("DELETE FROM messages WHERE session_id = ? AND id <> 8", bindings=(SID,))
+    home.sql("UPDATE messages SET id = 3 WHERE id = 8")
+    export(home, "part.jsonl", view=View.RAW)
+    beheaded(home)
+    (left,) = [each for each in plan_of(home).left if each.rule == "ORP005"]
+    assert "not enough free numbers" in left.reason
