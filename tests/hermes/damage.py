@@ -114,6 +114,12 @@ def _is(one: Finding, told: Told) -> bool:
     )
 
 
+def memory() -> str | None:
+    """A folder in memory, if there is one: stores that many short runs write one after the other are quicker
+    there. What they hold is the same."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
 # What damages are done with
 
 
@@ -443,7 +449,7 @@ def one_chat_in_two_sessions(home: HermesHome) -> Generator[None, None, list[Tol
     home.exchange(routed, 2)
     home.exchange(SESSION, 2)
     yield
-    home.rows("UPDATE sessions SET session_key = ? WHERE id = ?", key, SESSION)
+    home.rows("UPDATE sessions SET session_key = ? WHERE id IN (?, ?)", key, routed, SESSION)
     return [Told("LIN012", verdict=UNDECIDABLE)]
 
 

@@ -4,9 +4,10 @@ tells of it and names the right rows, and no other rule claims what is not so.""
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from tests.hermes.damage import CATALOGUE, Damage, strike, wrongs
+from tests.hermes.damage import CATALOGUE, Damage, memory, strike, wrongs
 from tests.hermes.home import HermesHome
 from tests.hermes.releases import RELEASES
 
@@ -31,9 +32,9 @@ def bounds(entry: Damage) -> set[str]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_right_rule_tells_of_each_damage(release: str, tmp_path: Path) -> None:
+def test_the_right_rule_tells_of_each_damage(release: str) -> None:
     found = {}
-    with HermesHome(release, tmp_path / "home") as home:
+    with TemporaryDirectory(dir=memory()) as folder, HermesHome(release, Path(folder) / "home") as home:
         for entry in (entry for entry in CATALOGUE if release in bounds(entry)):
             home.clear()
             before, after, told = strike(home, entry)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, note, settings
@@ -20,7 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.hermes.damage import CATALOGUE, Damage, strike, wrongs
+from tests.hermes.damage import CATALOGUE, Damage, memory, strike, wrongs
 from tests.hermes.home import DAY, HOUR, Conversation, HermesHome, assistant, user
 
 from statemend.audit.finding import Verdict
@@ -35,9 +37,9 @@ PICK = st.integers(0, 9)
 
 
 @pytest.fixture(scope="module", params=["0.19.0", "0.22.2"])
-def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HermesHome]:
+def live(request: pytest.FixtureRequest) -> Iterator[HermesHome]:
     """A release at work in one home, which is emptied before each run."""
-    with HermesHome(request.param, tmp_path_factory.mktemp(request.param) / "home") as home:
+    with TemporaryDirectory(dir=memory()) as folder, HermesHome(request.param, Path(folder) / "home") as home:
         yield home
 
 
@@ -67,9 +69,10 @@ class Life(RuleBasedStateMachine):
         self.made = 0
         self.exports = 0
 
-    @initialize(entry=st.sampled_from(CATALOGUE))
-    def begin(self, entry: Damage) -> None:
-        self.entry = entry if entry.suits(self.home.release) else CATALOGUE[0]
+    @initialize(number=st.integers(0, 999))
+    def begin(self, number: int) -> None:
+        fitting = [entry for entry in CATALOGUE if entry.suits(self.home.release)]
+        self.entry: Damage = fitting[number % len(fitting)]
         self.home.clear()
         self.start("cli", "hello")
 
@@ -90,6 +93,11 @@ class Life(RuleBasedStateMachine):
     def new_id(self) -> str:
         self.made += 1
         return f"20260801_0900{self.made:02}_{self.made:06x}"
+
+    def has_archived(self, session: str) -> bool:
+        """Whether a file of it would leave out what a compaction archived, as those of old releases do."""
+        archived = "SELECT COUNT(*) FROM messages WHERE session_id = ? AND active = 0 AND compacted = 1"
+        return self.home.value(archived, [session]) > 0
 
     def talk(self, number: int) -> Conversation:
         return self.open[number % len(self.open)]
@@ -125,7 +133,9 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(number=PICK, how=st.sampled_from(["undo", "retry", "save"]))
     def second_thoughts(self, number: int, how: str) -> None:
-        getattr(self.talk(number), how)()
+        chat = self.talk(number)
+        if how != "save" or not self.has_archived(chat.session_id):
+            getattr(chat, how)()
 
     @precondition(lambda self: self.open)
     @rule(number=PICK, how=st.sampled_from(["branch", "new"]))
@@ -156,6 +166,19 @@ class Life(RuleBasedStateMachine):
         self.kept.append(chat.session_id)
         chat.close()
         self.home.end(chat.session_id, reason)
+
+    @precondition(lambda self: self.open)
+    @rule(number=PICK, calling=st.booleans())
+    def break_off(self, number: int, calling: bool) -> None:
+        """The process ends in the middle of a turn, perhaps while a tool runs."""
+        chat = self.talk(number)
+        call = {"id": f"call_{self.made}", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+        running = {"role": "assistant", "content": "Running.", "tool_calls": [call]}
+        chat.say(user("run it"), *([running] if calling else []))
+        self.home.rest()
+        self.kept += [each.session_id for each in self.open if each.session_id not in self.routed.values()]
+        self.open.clear()
+        self.routed.clear()
 
     @precondition(lambda self: self.kept)
     @rule(number=PICK, text=TEXTS)
@@ -221,15 +244,14 @@ class Life(RuleBasedStateMachine):
                 self.home.delete(session)
                 assert self.home.store("import_sessions", [record])["imported"] == 1
         elif how == "export":
-            archived = "SELECT COUNT(*) FROM messages WHERE session_id = ? AND active = 0 AND compacted = 1"
-            if not self.exports and not self.home.value(archived, [session]):
+            if not self.exports and not self.has_archived(session):
                 self.exports += 1
                 assert self.home.export(session, "md").code == 0
         else:
             self.home.delete(session)
             self.kept.remove(session)
 
-    @rule(how=st.sampled_from(["vacuum", "ghosts", "empty", "prune", "optimize"]))
+    @rule(how=st.sampled_from(["vacuum", "ghosts", "empty", "prune", "optimize", "snapshot"]))
     def tidy_up(self, how: str) -> None:
         if how == "prune":
             self.home.advance(100 * DAY)
@@ -237,6 +259,8 @@ class Life(RuleBasedStateMachine):
         elif how == "ghosts":
             self.home.store("prune_empty_ghost_sessions")
             self.home.store("finalize_orphaned_compression_sessions")
+        elif how == "snapshot":
+            assert self.home.snapshot()
         else:
             method = {"vacuum": "vacuum", "empty": "delete_empty_sessions", "optimize": "optimize_fts"}[how]
             self.home.store(method)
