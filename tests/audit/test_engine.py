@@ -278,6 +278,7 @@ def test_progress_names_each_rule(build: Build) -> None:
         "STO001 invalid-header",
         "STO002 split-wal",
         "STO003 structural-damage",
+        "STO006 held-by-process",
         "STO004 schema-disagrees",
         "STO005 store-younger-than-evidence",
     ]
