@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.store.rows import DATA, ERA_RELEASES, Rows
 
@@ -456,6 +456,17 @@ SESSION = st.fixed_dictionaries(
 )
 
 
+def above(graph: Graph, session_id: str) -> set[str]:
+    """The sessions that following parent links from one leads to."""
+    found: set[str] = set()
+    node = graph.nodes.get(session_id)
+    while node is not None and node.parent_id in graph.nodes and node.parent_id not in found:
+        found.add(node.parent_id)
+        node = graph.nodes[node.parent_id]
+    return found
+
+
+@settings(deadline=None)
 @given(sessions=st.lists(SESSION, max_size=8))
 def test_any_graph_is_answered(
     tmp_path_factory: pytest.TempPathFactory, sessions: list[dict[str, Any]]
@@ -470,10 +481,15 @@ def test_any_graph_is_answered(
             assert len(set(ring)) == len(ring)
         for sid in graph.nodes:
             assert sid in graph.family(sid)
-            assert {node.id for node in graph.continuations(sid)} <= {node.id for node in graph.children(sid)}
+            continuing = {node.id for node in graph.continuations(sid)}
+            assert continuing <= {node.id for node in graph.children(sid)}
+            assert continuing == {each for each in graph.nodes if graph.continues(sid, each)}
+            assert above(graph, sid) == {each for each in graph.nodes if graph.is_above(each, sid)}
             for era in Era:
                 assert graph.resume_tip(sid, era) in graph.family(sid)
                 assert sid in (graph.export_chain(sid, era) or (sid,))
+                assert (graph.resumes_with(sid, era) is None) <= (graph.resume_tip(sid, era) == sid)
+                assert graph.exports_with(sid, era) in {None, *(node.id for node in graph.children(sid))}
                 gone = graph.deletion(sid, era)
                 assert sid in gone.deleted
                 assert not set(gone.deleted) & set(gone.detached)
