@@ -77,14 +77,17 @@ class Faults:
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
 
-def numbers(done: Sequence[Operation], *, every: bool = ALL) -> list[int]:
-    """Which of the operations of an undisturbed change are to fail, and one more that is none of them."""
+def numbers(done: Sequence[Operation], *, every: bool = ALL, ends: bool = False) -> list[int]:
+    """Which of the operations of an undisturbed change are to fail, and one more that is none of them.
+
+    Of those that are alike these are the first, one in the middle and the last; with ``ends`` not the one in
+    the middle."""
     if every:
         return list(range(1, len(done) + 2))
     alike: defaultdict[Operation, list[int]] = defaultdict(list)
     for number, operation in enumerate(done, 1):
         alike[operation].append(number)
-    chosen = {each[at] for each in alike.values() for at in (0, len(each) // 2, -1)}
+    chosen = {each[at] for each in alike.values() for at in ((0, -1) if ends else (0, len(each) // 2, -1))}
     return [*sorted(chosen), len(done) + 1]
 
 
@@ -131,11 +134,11 @@ class _System(apsw.VFS):
         super().xDelete(name, sync)
 
 
-def undisturbed(folder: Path, work: Callable[[Faults], object]) -> list[int]:
-    """Do the work without a fault; the numbers of the operations that are to fail."""
+def undisturbed(folder: Path, work: Callable[[Faults], object], *, ends: bool = False) -> list[int]:
+    """Do the work without a fault; the ``numbers`` of the operations that are to fail."""
     with faults(folder) as counted:
         work(counted)
-    return numbers(counted.done)
+    return numbers(counted.done, ends=ends)
 
 
 @contextmanager

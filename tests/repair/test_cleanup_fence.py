@@ -15,7 +15,7 @@ import pytest
 from tests.repair import cleanups, plans
 from tests.repair.cleanups import NOW, Cleaned, at, cleaned
 from tests.repair.faults import Faults, faults, undisturbed
-from tests.repair.test_faults import FAILED, each_case, each_fault
+from tests.repair.test_faults import FAILED, each_case
 from tests.repair.whole import restore, sound
 
 import statemend
@@ -298,7 +298,6 @@ def begun(scene: Cleaned, plan: CleanupPlan, name: str) -> CleanupFolder:
     return folder
 
 
-@each_fault
 @each_case
 def test_a_cleanup_is_whole_whatever_fails(tmp_path: Path, release: str, mode: str, dead: bool) -> None:
     """The n-th write, sync, truncate, open, lock or delete fails, and maybe all after it."""
@@ -344,8 +343,7 @@ def test_a_cleanup_is_whole_whatever_fails(tmp_path: Path, release: str, mode: s
     print(f"cleanup {release} {mode}: {len(chosen) - 1} failures")
 
 
-@each_fault
-@pytest.mark.parametrize(("release", "mode"), [("0.22.2", "wal"), ("0.19.0", "delete")])
+@each_case
 def test_an_undo_of_a_cleanup_is_whole_whatever_fails(
     tmp_path: Path, release: str, mode: str, dead: bool
 ) -> None:

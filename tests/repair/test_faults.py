@@ -18,7 +18,21 @@ from statemend.repair.run import RunFolder, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
 
-CASES = [("0.22.2", "delete"), ("0.22.2", "wal"), ("0.19.0", "wal"), *[("0.13.0", "delete")] * ALL]
+#: Each journal mode with one failure and with a disk that is dead from then on; for all, each release too.
+SOME = [
+    ("0.22.2", "delete", False),
+    ("0.22.2", "wal", True),
+    ("0.19.0", "wal", False),
+    ("0.19.0", "delete", True),
+]
+EACH = [
+    ("0.22.2", "delete"),
+    ("0.22.2", "wal"),
+    ("0.19.0", "delete"),
+    ("0.19.0", "wal"),
+    ("0.13.0", "delete"),
+]
+CASES = [(*case, dead) for case in EACH for dead in (False, True)] if ALL else SOME
 OLD = {State.NOT_APPLIED, State.BEFORE_COMMIT, State.UNDONE}
 #: What must have failed at least once, by journal mode.
 FAILED = {
@@ -26,11 +40,13 @@ FAILED = {
     "wal": {"write state.db-wal", "sync state.db-wal", "lock state.db-shm", "truncate state.db"},
 }
 
-each_case = pytest.mark.parametrize(("release", "mode"), CASES)
-each_fault = pytest.mark.parametrize("dead", [False, True], ids=["once", "from then on"])
+each_case = pytest.mark.parametrize(
+    ("release", "mode", "dead"),
+    CASES,
+    ids=[f"{release}-{mode}-{'from then on' if dead else 'once'}" for release, mode, dead in CASES],
+)
 
 
-@each_fault
 @each_case
 def test_apply_is_whole_whatever_fails(
     stores: Mapping[str, Path], tmp_path: Path, release: str, mode: str, dead: bool
@@ -71,7 +87,6 @@ def test_apply_is_whole_whatever_fails(
     print(f"apply {release} {mode}: {len(chosen) - 1} failures")
 
 
-@each_fault
 @each_case
 def test_undo_is_whole_whatever_fails(
     stores: Mapping[str, Path], tmp_path: Path, release: str, mode: str, dead: bool

@@ -46,7 +46,7 @@ def disturb(
     """Have each file operation around the change fail; how many failures the commit had behind it.
     ``carry_out`` does the whole verb, with a run folder and a hook for its steps."""
     old, pristine = plans.digest(store), store.read_bytes()
-    chosen = undisturbed(places, lambda counted: carry_out(places / "run", around(counted)))
+    chosen = undisturbed(places, lambda counted: carry_out(places / "run", around(counted)), ends=True)
     new, behind = plans.digest(store), 0
     for number in chosen:
         restore(store, pristine)
