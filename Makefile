@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 # Workers of the test run; "auto" is one per core.
 WORKERS ?= auto
 
-.PHONY: demo test lint types pytest releases reports docs mutants bench clean
+.PHONY: demo test lint types pytest releases reports docs golden mutants bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("statemend needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -47,6 +47,10 @@ reports: $(STAMP)
 ## Write the generated pages of the documentation anew.
 docs: $(STAMP)
 	$(BIN)/python -m docs.build
+
+## Keep the findings of the rules' tests as they are now said (tests/audit/golden); read what git diff shows.
+golden: $(STAMP)
+	STATEMEND_GOLDEN=write $(BIN)/python -m pytest -q tests/audit/rules
 
 ## Judge the tests of the rules by mutants: SAMPLE=500 takes so many by chance, all of them take hours.
 mutants: $(STAMP)
