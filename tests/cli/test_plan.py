@@ -123,8 +123,8 @@ def test_a_healthy_store_has_nothing_to_do(sound: Path, statemend: Run) -> None:
 
 def test_findings_that_no_plan_mends_are_listed_with_the_reason(tmp_path: Path, statemend: Run) -> None:
     home = HomeBuilder(tmp_path / "home", "0.19.0")
-    home.chat("a", parent_session_id="b")
-    home.chat("b", parent_session_id="a")
+    home.chat("a", 2)
+    home.sql("UPDATE messages SET timestamp = -5")
 
     out = statemend("plan", home.root).out
 
