@@ -76,8 +76,8 @@ def exported_links(context: Context) -> dict[tuple[str, str], str]:
 
 def pairings(store: Store, ends: Iterable[Node], roots: Sequence[CutRoot], links: Links) -> Iterator[Match]:
     """Every dead end with every cut root that may continue it, and why: something says so, and nothing says
-    otherwise. In the order of ``ends``, for each in the order of ``roots``. Of roots that the time alone ties to
-    a dead end only the nearest are looked at, ``_NEAREST`` of their times.
+    otherwise. In the order of ``ends``, for each in the order of ``roots``. Of roots that the time alone ties
+    to a dead end only the nearest are looked at, ``_NEAREST`` of their times.
 
     ``links`` is what :func:`exported_links` found.
     """
