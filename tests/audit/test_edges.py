@@ -43,6 +43,7 @@ def test_a_reason_is_cut_in_a_sentence(build: Build) -> None:
     home.session("odd", end_reason=LONG)
     (finding,) = home.findings("LIF001")
     assert finding.summary == f"It has a reason for its end ({'x' * 40}), and no end."
+    assert facts(finding)["ended by"] == "x" * 40
 
 
 def test_dead_ends_are_told_though_one_ended_at_no_time(build: Build) -> None:
@@ -126,3 +127,28 @@ def test_a_call_is_known_by_each_of_its_names(build: Build, name: str) -> None:
     home.message("odd", "tool", "ok", tool_call_id="call_1")
     home.message("odd", "assistant", "Done.")
     assert home.findings("MSG007") == []
+
+
+def test_a_lawful_mark_before_it_hides_no_contradiction(build: Build) -> None:
+    home = build("0.22.2")
+    home.chat("old", 4)
+    for name, marks in (("a", ["_branched_from"]), ("b", ["_branched_from", "_delegate_from"])):
+        home.session(name, parent_session_id="old", started_at=END, model_config=dict.fromkeys(marks, "old"))
+        home.message(name, "user", "another way", timestamp=END + 1)
+    assert [finding.subject.session for finding in home.findings("LIN005")] == ["b"]
+
+
+def test_cells_are_told_of_in_sessions_whose_ids_are_of_several_types(build: Build) -> None:
+    home = build()
+    rows = [home.message(session_id, content=b"bytes") for session_id in ("text", b"blob")]
+    found = home.findings("MSG006")
+    assert sorted(row for finding in found for row in finding.subject.message_ids) == rows
+
+
+def test_a_continuation_whose_title_is_no_text_is_told(build: Build) -> None:
+    home = build()
+    home.chat("old", 4, ended_at=END, end_reason="compression", title="Plan")
+    home.session("new", started_at=END + 1, title=b"Plan #2")
+    home.message("new", "user", SUMMARY, timestamp=END + 2)
+    (finding,) = home.findings("LIN009")
+    assert (finding.subject.session, finding.verdict) == ("new", Verdict.FAULT)
