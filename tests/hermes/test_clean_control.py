@@ -37,12 +37,14 @@ ALARMING = (Verdict.FAULT, Verdict.RISK)
 ALIKE = ("0.20.6", "0.21.5")
 TRIED = [release for release in EVERY if release not in ALIKE or os.environ.get("STATEMEND_EVERY_RELEASE")]
 STEPS = list(pairwise(TRIED))
+#: Further than one step, and there and back.
 LEAPS = [
     ("0.13.0", "0.22.2"),
     ("0.16.0", "0.22.2"),
     ("0.19.0", "0.22.2"),
     ("0.13.0", "0.16.0", "0.18.2", "0.19.0", "0.20.1", "0.22.2"),
     ("0.16.0", "0.18.2", "0.19.0"),
+    ("0.19.0", "0.17.0", "0.19.0"),
 ]
 #: What is told, without alarm, of homes in good use, by rule and verdict: the roles of the sessions.
 RESIDUE: dict[tuple[str, Verdict], set[str | None]] = {
