@@ -9,6 +9,7 @@ on prune by themselves, so what the next pruning takes may be told at any time.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable
@@ -400,6 +401,20 @@ def a_branch_loses_its_marker(home: HermesHome) -> Generator[None, None, list[To
     return [Told("LIN006", branch)]
 
 
+@damage("LIN007", since="0.18")
+def a_routed_chat_is_marked_as_a_run(home: HermesHome) -> Generator[None, None, list[Told]]:
+    """As a program does that writes model_config by itself."""
+    asking = SESSION
+    talk(home, asking)
+    routed = home.gateway_session("4713")
+    home.resume(routed, "telegram").say(user("hi"), assistant("hi"))
+    key = home.route_key("4713")
+    yield
+    _mark(home, routed, "_delegate_from", asking)
+    home.rows("UPDATE sessions SET session_key = ? WHERE id = ?", key, routed)
+    return [Told("LIN007", routed)]
+
+
 @damage("LIN008")
 def a_chat_is_marked_as_an_orphaned_run(home: HermesHome) -> Generator[None, None, list[Told]]:
     """As the migration of 0.17 guesses."""
@@ -451,6 +466,23 @@ def one_chat_in_two_sessions(home: HermesHome) -> Generator[None, None, list[Tol
     yield
     home.rows("UPDATE sessions SET session_key = ? WHERE id IN (?, ?)", key, routed, SESSION)
     return [Told("LIN012", verdict=UNDECIDABLE)]
+
+
+@damage("LIN011")
+def the_row_of_a_run_is_made_in_passing(home: HermesHome) -> Generator[None, None, list[Told]]:
+    """The accounting of tokens makes the row of a subagent whose own could not be made."""
+    goal = "Which birds sing at night?"
+    function = {"name": "delegate_task", "arguments": json.dumps({"goal": goal})}
+    call = {"id": "call_birds", "type": "function", "function": function}
+    asked = {"role": "assistant", "content": "I will ask.", "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "call_birds", "tool_name": "delegate_task", "content": "Owls."}
+    home.chat(SESSION).say(user("Find out"), asked, result, assistant("Owls do."))
+    yield
+    run = "20261201_091500_bbbbbb"
+    home.store("update_token_counts", run, 7, 5)
+    home.append(run, "user", goal)
+    home.append(run, "assistant", "Owls do.")
+    return [Told("LIN011", run)]
 
 
 # Lifecycle, counters

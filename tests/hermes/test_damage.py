@@ -17,7 +17,7 @@ from statemend.audit.finding import Verdict
 WANTED = (
     *(f"MSG00{number}" for number in range(1, 8)),
     *("ORP001", "ORP002", "ORP006"),
-    *(f"LIN{number:03}" for number in (1, 2, 3, 4, 5, 6, 8, 9, 10, 12)),
+    *(f"LIN{number:03}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
     *(f"LIF00{number}" for number in range(1, 5)),
     *("FTS001", "FTS002", "CNT001"),
     *(f"STO00{number}" for number in range(1, 6)),
