@@ -2,7 +2,7 @@
 
 0.22.2 makes the row of the session anew when an append finds it gone, and writes again what its agent holds
 in memory. That is nothing that was archived, and nothing at all where its accounting of tokens made a row
-first.
+first. What healing left out is put beside what it wrote.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
 from statemend.repair.planner import make_plan
 from statemend.repair.run import State
+from statemend.repair.undo import undo
 from statemend.store.content import decode_content, plain_text
 
 Ask = Callable[[str], Oracle]
@@ -171,6 +172,36 @@ def test_what_healing_leaves_out_where_tokens_were_counted_first_is_put_in_front
     assert stored(store, "messages", COUNTED)[-2:] == left
     display = shown(oracle, store, tmp_path / "copy", COUNTED)
     assert display[:-2] == healing.display[COUNTED]
+
+
+def test_what_was_archived_comes_back_beside_what_healing_wrote(
+    healing: Healing, oracle: Ask, tmp_path: Path
+) -> None:
+    left = stored(healing.healed / "state.db", "messages")
+
+    plan = restored(healing.healed, tmp_path, healing.now, LOST)
+
+    told = [each.summary for each in plan.findings if each.rule == "ORP005"]
+    assert any("made again without 12 archived messages" in each for each in told)
+
+    store = tmp_path / "home" / "state.db"
+    rows = stored(store, "messages")
+    assert rows[-len(left) :] == left
+    archived = [row for row in healing.rows if row["compacted"]]
+    assert different(archived, rows[: len(archived)]) <= RESTORED_MESSAGES.keys()
+    (session,) = stored(store, "sessions")
+    assert (session["started_at"], session["title"]) == (
+        healing.session["started_at"],
+        healing.session["title"],
+    )
+    display = shown(oracle, store, tmp_path / "copy", LOST)
+    assert [row["content"] for row in display[-2:]] == ["Are you still there?", "I am."]
+    assert different(healing.display[LOST], display[:-2]) == {"id", "active", "compacted"}
+    assert [row["id"] for row in display if not row["active"]] == [*range(4, 16), 21]
+
+    assert undo(tmp_path / "run").state is State.UNDONE
+    assert stored(store, "messages") == left
+    assert stored(store, "sessions") == stored(healing.healed / "state.db", "sessions")
 
 
 @pytest.mark.parametrize("fmt", ["md", "html"])

@@ -38,6 +38,12 @@ def evidence_of(lost: Salvaged, rows: Sequence[SalvagedRow], calls: Calls) -> It
     ]
     if hidden:
         yield f"Of the rows {' and '.join(hidden)}: no longer live in the newest transcript."
+    doubled = sum(lost.stored(number) is not None for number in messages)
+    if doubled:
+        yield (
+            f"{_count(doubled, 'is', 'are')} live in the store already: what comes back of "
+            f"{'it' if doubled == 1 else 'them'} are the rows that a compaction had archived."
+        )
     undecided = [number for number in lost.states.undecided if number in messages]
     if undecided:
         back = f"{_count(len(undecided), 'comes', 'come')} back live from before a summary"

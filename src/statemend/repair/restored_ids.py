@@ -74,8 +74,8 @@ def _groups(
     rest = list(rows)
     after = 0
     for number, row_id in stored:
-        group = [row for row in rest if row.message < number]
-        rest = [row for row in rest if row.message >= number]
+        group = [row for row in rest if row.message <= number]  # the row from which a stored one was made
+        rest = [row for row in rest if row.message > number]
         if group:
             yield after, row_id, group
         after = max(after, row_id)

@@ -32,6 +32,8 @@ __all__ = ["Calls", "Filled", "Salvaged", "SalvagedRow", "Way", "salvaged"]
 
 #: The tool calls and the results that the store still has.
 _CALLS = "SELECT role, tool_calls, tool_call_id FROM messages WHERE session_id = ? ORDER BY id"
+#: What of it was archived.
+_ARCHIVED = "SELECT id FROM messages WHERE session_id = ? AND active = 0 AND compacted = 1"
 
 
 class Way(NamedTuple):
@@ -82,7 +84,7 @@ class Salvaged:
 
     def stored(self, number: int) -> int | None:
         """The lowest id under which the store has the message."""
-        ids = [each.row_id for each in self._sources.places(number) if each.artifact == self._store.path]
+        ids = [each.row_id for each in self._sources.places(number) if self._is_here(each)]
         return min((each for each in ids if each is not None), default=None)
 
     def rows(self, way: Way = Way()) -> tuple[SalvagedRow, ...]:  # noqa: B008
@@ -97,7 +99,11 @@ class Salvaged:
         places = {number: place for place, number in enumerate(live)}
         found: list[SalvagedRow] = []
         for number in range(len(self.union.messages)):
-            if number not in dropped and not self._sources.stored(number):
+            if number in dropped:
+                continue
+            if self._sources.stored(number):
+                found += self._originals_of(number)
+            else:
                 found += self._rows_of(number, number in places, preferred.get(number))
         if all(row.row_id is not None for row in found):
             found.sort(key=lambda row: row.row_id or 0)
@@ -120,10 +126,7 @@ class Salvaged:
 
     def _rows_of(self, number: int, is_live: bool, preferred: Place | None) -> Iterator[SalvagedRow]:
         """The rows that one message was."""
-        by_id: dict[int, list[Place]] = {}
-        for place in self._shown_as_rows(number):
-            if place.row_id is not None:
-                by_id.setdefault(place.row_id, []).append(place)
+        by_id = self._by_id(number)
         ids: list[int | None] = [*sorted(by_id)] or [None]
         named = self._newest_names(number)
         if is_live and self.states.was_archived(number) and not (named and len(by_id) > 1):
@@ -134,6 +137,30 @@ class Salvaged:
             places = by_id.get(row_id or 0, [])
             told = self._state_told(places) if state is not RowState.LIVE else None
             yield self._row(number, places, row_id, told or state, preferred)
+
+    def _originals_of(self, number: int) -> Iterator[SalvagedRow]:
+        """The archived rows that a compaction left of a message, where the store has only the live one."""
+        if any(each.row_id in self._archived for each in self._sources.places(number) if self._is_here(each)):
+            return
+        for row_id, places in sorted(self._by_id(number).items()):
+            if self._state_told(places) is RowState.ARCHIVED:
+                yield self._row(number, places, row_id, RowState.ARCHIVED, None)
+
+    @cached_property
+    def _archived(self) -> frozenset[int]:
+        """The ids of the archived rows that the store still has."""
+        return frozenset(row_id for (row_id,) in self._store.rows(_ARCHIVED, (self.union.session_id,)))
+
+    def _is_here(self, place: Place) -> bool:
+        return place.artifact == self._store.path
+
+    def _by_id(self, number: int) -> dict[int, list[Place]]:
+        """Where the rows that one message was are shown, by their ids."""
+        by_id: dict[int, list[Place]] = {}
+        for place in self._shown_as_rows(number):
+            if place.row_id is not None:
+                by_id.setdefault(place.row_id, []).append(place)
+        return by_id
 
     def _shown_as_rows(self, number: int) -> Iterator[Place]:
         for source in self._sources:

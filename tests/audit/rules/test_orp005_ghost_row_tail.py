@@ -104,3 +104,110 @@ def test_a_row_that_a_conversation_made_is_silent(build: Build) -> None:
     tail(home, "still there?", "I am.", source="cli")
     exported(home, "ghost", "one", "two")
     assert home.findings("ORP005") == []
+
+
+HEALED_AT = START + 3600
+
+
+def healed(
+    home: HomeBuilder,
+    *,
+    born: float = START,
+    begun: float = HEALED_AT,
+    archived: tuple[int, int] = (0, 1),
+    put_back: tuple[str, ...] = ("three", "four"),
+) -> list[int]:
+    """A compacted session of which a file has all rows, and the store what its agent had in memory; its row
+    began at ``begun``, the first one at ``born``. ``archived`` are the flags of the first two; the last was
+    undone."""
+    flags = {"one": archived, "two": archived, "three": (1, 0), "four": (1, 0), "five": (0, 0)}
+    rows = [
+        {"id": 100 + number, "session_id": "talk", "role": ("user", "assistant")[number % 2]}
+        | {"content": text, "timestamp": START + number, "active": active, "compacted": compacted}
+        for number, (text, (active, compacted)) in enumerate(flags.items())
+    ]
+    record = {"id": "talk", "source": "cli", "started_at": born, "messages": rows}
+    home.file("session-exports/x.jsonl", json.dumps(record) + "\n")
+    home.session("talk", source="cli", started_at=begun)
+    stored = [row for row in rows if row["content"] in put_back]
+    return [
+        *(home.message("talk", row["role"], row["content"], timestamp=row["timestamp"]) for row in stored),
+        home.message("talk", "user", "still there?", timestamp=HEALED_AT + 1),
+    ]
+
+
+@pytest.mark.fires("ORP005")
+@pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
+def test_what_was_archived_when_the_row_was_made_again_is_only_in_a_file(build: Build, version: str) -> None:
+    home = build(version)
+    rows = healed(home)
+    (finding,) = home.findings("ORP005")
+    assert (finding.verdict, finding.severity) == (Verdict.FAULT, Severity.HIGH)
+    assert (finding.subject.session, finding.subject.message_ids) == ("talk", tuple(rows))
+    evidence = facts(finding)
+    assert (evidence["archived messages that only files have"], evidence["messages of the store"]) == (2, 3)
+    assert evidence["messages that store and files share"] == 2
+
+
+def archived_rows_are_there(home: HomeBuilder) -> None:
+    healed(home, put_back=("one", "two", "three", "four"))
+    home.sql("UPDATE messages SET active = 0, compacted = 1 WHERE content IN ('one', 'two')")
+
+
+def only_an_older_export_has_them(home: HomeBuilder) -> None:
+    """Nothing tells whether they were archived since, or undone."""
+    healed(home, archived=(1, 0))
+
+
+def a_stored_text_was_rewritten(home: HomeBuilder) -> None:
+    healed(home, archived=(1, 0), put_back=("one", "two", "three", "four"))
+    home.sql("UPDATE messages SET content = 'other' WHERE content = 'one'")
+
+
+def an_archived_text_was_rewritten_since(home: HomeBuilder) -> None:
+    archived_rows_are_there(home)
+    home.sql("UPDATE messages SET content = '' WHERE content IN ('one', 'two')")
+
+
+HEALED_NEAR_MISSES: dict[str, Callable[[HomeBuilder], object]] = {
+    "the row is as old as the file says": lambda home: healed(home, born=HEALED_AT),
+    "the row is older than the file says": lambda home: healed(home, born=HEALED_AT + 60),
+    "its turns were undone": lambda home: healed(home, archived=(0, 0)),
+    "an older export has them live": only_an_older_export_has_them,
+    "one of its texts was rewritten": a_stored_text_was_rewritten,
+    "its archived texts were rewritten": an_archived_text_was_rewritten_since,
+    "the store has the archived rows": archived_rows_are_there,
+    "the id was given to another talk": lambda home: healed(home, put_back=()),
+}
+
+
+@pytest.mark.fires("ORP005")
+def test_a_snapshot_from_before_the_deletion_proves_as_much(build: Build) -> None:
+    home = build()
+    healed(home, begun=START, put_back=("one", "two", "three", "four"))
+    home.sql("UPDATE messages SET active = 0, compacted = 1 WHERE content IN ('one', 'two')")
+    (home.root / "session-exports" / "x.jsonl").unlink()
+    home.file("state-snapshots/20260801-130000/state.db", home.store.read_bytes())
+    home.sql("DELETE FROM messages WHERE content IN ('one', 'two')")
+    home.sql("UPDATE messages SET id = id + 100")
+    home.sql("UPDATE sessions SET started_at = ?", bindings=(HEALED_AT,))
+    (finding,) = home.findings("ORP005")
+    assert facts(finding)["archived messages that only files have"] == 2
+
+
+@pytest.mark.near_miss("ORP005")
+@pytest.mark.parametrize("company", HEALED_NEAR_MISSES.values(), ids=HEALED_NEAR_MISSES)
+def test_near_misses_of_a_row_made_again_are_silent(
+    build: Build, company: Callable[[HomeBuilder], object]
+) -> None:
+    home = build()
+    company(home)
+    assert home.findings("ORP005") == []
+
+
+@pytest.mark.near_miss("ORP005")
+def test_another_talk_under_the_id_whose_first_words_came_before_its_row_is_silent(build: Build) -> None:
+    home = build()
+    healed(home, put_back=())
+    home.message("talk", "user", "hello again", timestamp=HEALED_AT - 3)
+    assert home.findings("ORP005") == []

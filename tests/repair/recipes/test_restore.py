@@ -88,6 +88,18 @@ def beheaded(home: HomeBuilder) -> None:
     home.message(SID, "assistant", "Gladly.", timestamp=START + 501)
 
 
+def healed(home: HomeBuilder) -> None:
+    """Deleted under its agent, and made again with what that had in memory, and what it said next."""
+    live = home.sql(
+        "SELECT role, content, timestamp FROM messages WHERE session_id = ? AND active = 1", bindings=(SID,)
+    )
+    delete(home)
+    home.session(SID, source="cli", started_at=START + 500, message_count=len(live) + 1)
+    for role, content, at in live:
+        home.message(SID, role, content, timestamp=at)
+    home.message(SID, content="one more thing", timestamp=START + 500)
+
+
 def chosen(plan: Plan, option: str) -> Plan:
     choices = tuple(msgspec.structs.replace(each, chosen=option) for each in plan.choices)
     return msgspec.structs.replace(plan, choices=choices)
@@ -469,3 +481,55 @@ def test_an_id_that_is_known_is_never_another_messages(build: Build) -> None:
     beheaded(home)
     (left,) = [each for each in plan_of(home).left if each.rule == "ORP005"]
     assert "not enough free numbers" in left.reason
+
+
+@pytest.mark.parametrize("version", COMPACTING)
+def test_what_was_archived_is_put_before_what_was_written_again(
+    build: Build, tmp_path: Path, version: str
+) -> None:
+    home = build(version)
+    talk(home)
+    compact(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    archived = home.sql(FLAGS)[:8]
+    display = home_display(home)
+    healed(home)
+    written_again = home.sql("SELECT * FROM messages WHERE session_id = ? ORDER BY id", bindings=(SID,))
+    with restored(home, tmp_path):
+        assert home.sql(FLAGS)[:8] == archived
+        assert home.sql("SELECT * FROM messages WHERE id > 11 ORDER BY id") == written_again
+        assert home_display(home) == [*display, "one more thing"]
+        assert home.sql(
+            "SELECT title, started_at, message_count FROM sessions WHERE id = ?", bindings=(SID,)
+        ) == [("A plan", START, 4)]
+
+
+def test_rows_that_were_archived_of_live_ones_are_said_to_be(build: Build) -> None:
+    home = build()
+    talk(home)
+    compact(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    healed(home)
+    option = only_choice(plan_of(home)).options[0]
+    assert option.title == "restore 6 messages of it"
+    assert any(each.startswith("2 messages are live in the store already") for each in option.evidence)
+
+
+def test_what_was_archived_is_left_where_its_ids_are_taken(build: Build) -> None:
+    home = build()
+    talk(home)
+    compact(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    delete(home)
+    home.sql("DELETE FROM sqlite_sequence")
+    home.session(SID, source="cli", started_at=START + 500)
+    home.message(SID, content=SUMMARY, timestamp=START + 300)
+    plan = plan_of(home)
+    assert plan.choices == ()
+    (left,) = [each for each in plan.left if each.rule == "ORP005"]
+    assert "there are not enough free numbers" in left.reason
+
+
+def home_display(home: HomeBuilder) -> list[Any]:
+    with open_for_audit(home.store) as store:
+        return [each.content for each in messages(store, SID, View.DISPLAY)]

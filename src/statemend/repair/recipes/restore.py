@@ -1,4 +1,4 @@
-"""Restore a session that is gone from the store, or of which only the tail is left.
+"""Restore a session that is gone from the store, or of which only a part is left.
 
 Its rows are put together from everything that still shows them: exports, transcripts, snapshots, other
 stores. Each message comes back once, in its order, with its own time, live or archived as the newest
@@ -89,7 +89,7 @@ def _offer(context: RecipeContext, finding: Finding, session_id: str) -> Iterato
         finding=finding.id,
         question=f"Session {session_id} may have been deleted on purpose. Shall it be restored?"
         if row_of(context.store, "sessions", {"id": session_id}) is None
-        else f"Only the tail of session {session_id} is left. Shall what came before be restored?",
+        else f"Only a part of session {session_id} is left. Shall the rest be restored?",
         options=(
             *options,
             Option(id="leave", title="leave it as it is", evidence=_deleted(context, session_id)),
