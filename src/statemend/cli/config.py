@@ -24,6 +24,8 @@ from statemend.evidence.profiles import find_homes
 
 OWN: Final = "statemend.toml"
 PROJECT: Final = "pyproject.toml"
+#: A ``pyproject.toml`` without this name in it settles nothing, and is not even parsed.
+_TABLE: Final = b"statemend"
 #: A configuration is a few hundred bytes, a large ``pyproject.toml`` some KiB.
 _LARGEST = 1024 * 1024
 
@@ -114,6 +116,8 @@ def _followed(config: Path | None, evidence: Sequence[Path]) -> tuple[Path, Conf
         if not os.path.lexists(path):
             continue
         if any(_within(path, folder) for folder in evidence):
+            if name == PROJECT and _TABLE not in _read(path):
+                continue
             complain(f"{path}: not followed, since it lies in what is audited; --config follows it", 0)
             return None
         found = load(path)
@@ -123,15 +127,14 @@ def _followed(config: Path | None, evidence: Sequence[Path]) -> tuple[Path, Conf
 
 
 def _within(path: Path, folder: Path) -> bool:
-    real, root = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
-    return real.is_relative_to(root if root.is_dir() else root.parent)
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def load(path: Path) -> Configuration | None:
     """The configuration in the file; ``None`` for a ``pyproject.toml`` that has none. Raises ``UsageError``
     for a file that cannot be read, is no TOML, or has a key that is not one."""
     data = _read(path)
-    if path.name == PROJECT and b"statemend" not in data:
+    if path.name == PROJECT and _TABLE not in data:
         return None
     try:
         table: Any = tomllib.loads(data.decode("utf-8"))
