@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from statemend.audit.context import Context
+from statemend.audit.eras import RELEASES
 from statemend.audit.facts import is_time
 from statemend.audit.handoff import HOLDS, OPENING, ORPHANED, is_hidden_continuation
 from statemend.audit.vanished import rows_vanished
@@ -28,7 +29,7 @@ MARKERS = {
     Relation.RESET: ("_reset_from", "reset_from"),
 }
 #: The releases that heed markers, by the era whose rules they follow.
-MARKING = {Era.V18: "0.18 and 0.19", Era.V20: "0.20", Era.V22: "0.22"}
+MARKING = {era: RELEASES[era] for era in (Era.V18, Era.V20, Era.V22)}
 #: So many of a session's first rows are looked for in its parent, and so many found there were copied.
 _FIRST, _COPIED = 12, 2
 

@@ -1,4 +1,4 @@
-"""How rules word the releases whose behaviour they assume."""
+"""How rules and reports word the releases whose behaviour they assume."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ RELEASES = {
     Era.V13: "0.13 to 0.15",
     Era.V16: "0.16 and 0.17",
     Era.V18: "0.18 and 0.19",
-    Era.V20: "0.20",
-    Era.V22: "0.22",
+    Era.V20: "0.20 to 0.21.0",
+    Era.V22: "0.21.3 to 0.22",
 }
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 import statemend
 from statemend.audit import registry
+from statemend.audit.eras import RELEASES
 from statemend.audit.finding import Severity
 from statemend.audit.outcome import Audit, FailOn, StoreFacts, worst
 from statemend.evidence.coverage import ArtifactCoverage, SessionCoverage
@@ -32,17 +33,9 @@ from statemend.report.model import (
     Tool,
 )
 from statemend.report.verdict import sentence
+from statemend.store.schema import Era
 
 _SEVERITIES = list(Severity)
-
-#: The releases that each era of columns stands for.
-ERAS = {
-    "V13": "0.13 to 0.15",
-    "V16": "0.16 and 0.17",
-    "V18": "0.18 and 0.19",
-    "V20": "0.20",
-    "V22": "0.22",
-}
 
 
 class Seen(NamedTuple):
@@ -135,7 +128,7 @@ def _store(facts: StoreFacts, excerpt: Excerpt | None, *, deep: bool) -> StoreEn
         profile=facts.profile,
         access=facts.access,
         schema_version=facts.schema_version,
-        era=ERAS.get(facts.era or "", facts.era),
+        era=None if facts.era is None else RELEASES[Era[facts.era]],
         unchanged=facts.unchanged,
         deep=deep,
         fault=facts.refusal,

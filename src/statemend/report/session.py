@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from statemend.audit import candidates
+from statemend.audit.eras import RELEASES
 from statemend.errors import UsageError
 from statemend.evidence.beyond import Fate, beyond
 from statemend.evidence.coverage import SessionCoverage, assess_session
@@ -16,7 +17,7 @@ from statemend.evidence.inventory import Inventory
 from statemend.evidence.own_tables import own_tables, records
 from statemend.evidence.salvage import Fidelity, salvage
 from statemend.formats.artifact import Kind
-from statemend.report.build import ERAS, holdings
+from statemend.report.build import holdings
 from statemend.report.content import shown
 from statemend.report.model import FamilyEdge, FamilyNode, Holding
 from statemend.report.text import iso, listed, words
@@ -177,7 +178,7 @@ def read(store: Store, inventory: Inventory, session_id: str, *, with_content: b
     node = _node(session_id, session_record(store, session_id))
     return SessionReport(
         store=store.path,
-        era=ERAS[store.schema.era.name],
+        era=RELEASES[store.schema.era],
         node=node,
         first_at=iso(rows.first_at) if rows else None,
         last_at=iso(rows.last_at) if rows else None,
