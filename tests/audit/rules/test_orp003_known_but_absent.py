@@ -57,6 +57,7 @@ def snapshot(home: HomeBuilder, session_id: str) -> None:
     home.file(f"sessions/session_{session_id}.json", json.dumps(record, indent=2))
 
 
+@pytest.mark.fires("ORP003")
 def test_sessions_that_only_the_logs_know_are_one_finding(build: Build) -> None:
     home = build()
     home.chat("kept", 2)
@@ -114,6 +115,7 @@ def test_a_session_that_only_its_agents_own_file_holds(build: Build) -> None:
     assert (finding.remedy.command or "").startswith("statemend show")
 
 
+@pytest.mark.near_miss("ORP003")
 def test_a_filtered_export_alone_is_another_rules(build: Build) -> None:
     home = build("0.19.0", rich=True)
     put(home, f"only-user-prompts/single-P-{PLAN}.jsonl")
