@@ -10,13 +10,13 @@ from statemend.evidence.inventory import Inventory
 from statemend.evidence.wording import WHOLE
 from statemend.store.connection import Store
 
-#: The row of a session, where it began after ``?2`` (epoch seconds) and after one of its messages.
+#: The row of a session, where it began after a time (epoch seconds) and after one of its messages.
 REMADE = """
 SELECT s.started_at
 FROM sessions AS s
-WHERE s.id = ?1
+WHERE s.id = ?
   AND typeof(s.started_at) IN ('real', 'integer')
-  AND s.started_at > ?2
+  AND s.started_at > ?
   AND EXISTS (SELECT 1 FROM messages AS m WHERE m.session_id = s.id AND m.timestamp < s.started_at)
 """
 #: Files in which a time is cut are not taken for older (seconds).
