@@ -61,6 +61,9 @@ _SOMETIMES = {
     **dict.fromkeys(IN_MEMORY - {Kind.TRACE, Kind.TRAJECTORY, Kind.REQUEST_DUMP}, (_PLATFORM, _SPACE)),
 }
 
+#: Kinds that never show the tool calls of a message. Prompts, of which none has any, are of such a kind too.
+WITHOUT_CALLS = FILTERED | {kind for kind, dropped in _SOMETIMES.items() if _CALLS in dropped}
+
 
 def dropped_fields(rows: SessionRows, tally: Tally, kind: Kind, *, copied: bool) -> tuple[str, ...]:
     """The fields that held messages have in the store and not in the artifact. ``copied``: some are held

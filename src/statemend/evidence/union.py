@@ -15,7 +15,16 @@ from statemend.evidence import lenses
 from statemend.evidence.masks import hides
 from statemend.evidence.rows import Fidelity
 from statemend.evidence.shown import Shown, Source, state_of
-from statemend.evidence.wording import SECONDS, WHOLE, agrees, phrases, same_moment, text_of
+from statemend.evidence.wording import (
+    SECONDS,
+    WHOLE,
+    Phrase,
+    agrees,
+    known_by,
+    phrases,
+    same_moment,
+    texts_of,
+)
 from statemend.evidence.zones import Zone, epoch_second, solve
 from statemend.formats.artifact import Kind, Record
 from statemend.store.history import RowState
@@ -57,10 +66,12 @@ class Entry:
         """The time that the finest clock gives it."""
         return next((each.at for each in self.sightings if each.at is not None), None)
 
-    def mask(self, shown: str) -> None:
-        """Of what stands in this message masked, ``shown`` is the text."""
+    def mask(self, record: Record, kind: Kind) -> None:
+        """Of what stands in this message masked, ``record`` has the text."""
         self.sightings = [
-            each._replace(fidelity=Fidelity.MASKED) if hides(text_of(each.record), shown) else each
+            each._replace(fidelity=Fidelity.MASKED)
+            if hides(*texts_of(each.record, each.source.kind, record, kind))
+            else each
             for each in self.sightings
         ]
 
@@ -84,8 +95,8 @@ class Union:
         self.records: Counter[int] = Counter()
         self._starts = starts
         self._identities: dict[Hashable, int] = {}
-        self._spoken: dict[Hashable, list[int]] = defaultdict(list)
-        self._spoken_at: dict[tuple[Hashable, int | None], list[int]] = defaultdict(list)
+        self._spoken: dict[Phrase, list[int]] = defaultdict(list)
+        self._spoken_at: dict[tuple[Phrase, int | None], list[int]] = defaultdict(list)
         self._moments: dict[tuple[str, int | None], list[int]] = defaultdict(list)
 
     def add(self, source: Source, shown: Iterable[Shown]) -> None:
@@ -111,9 +122,8 @@ class Union:
 
     def alike(self) -> Iterator[list[Entry]]:
         """Messages that say the same at different times, where they say enough not to be anybody's."""
-        for key, numbers in self._spoken.items():
-            words, calls = key[1:] if isinstance(key, tuple) else ("", ())
-            if len(numbers) > 1 and (calls or len(words) >= _TELLING):
+        for phrase, numbers in self._spoken.items():
+            if len(numbers) > 1 and (phrase.calls or len(phrase.words) >= _TELLING):
                 yield [self.entries[number] for number in numbers]
 
     def _timed(
@@ -199,7 +209,7 @@ class Union:
         same_row = None if record.row_id is None else rows.get(record.row_id)
         return min(free, default=None) if same_row is None else same_row
 
-    def _with_words(self, key: Hashable, time: float | None) -> list[list[int]]:
+    def _with_words(self, key: Phrase, time: float | None) -> list[list[int]]:
         """The messages with these words that may be of this time."""
         if time is None:
             return [self._spoken[key]]
@@ -218,15 +228,14 @@ class Union:
         """A message of the same moment that the record shows masked, cut off or changed; or that was masked,
         and the record shows plainly."""
         record = item.record
-        text = text_of(record)
         near = [each for each in self._near(source, record, time) if not taken[each]]
         for number in near:
             best = self.entries[number].best
-            plain = text_of(best.record)
+            text, plain = texts_of(record, source.kind, best.record, best.source.kind)
             if hides(text, plain):
                 return self._see(number, source, record, time, fidelity=Fidelity.MASKED)
             if hides(plain, text):
-                self.entries[number].mask(text)
+                self.entries[number].mask(record, source.kind)
                 self._index(number, source, record, time)
                 return self._see(number, source, record, time)
             if (item.cut and plain.startswith(text)) or (best.cut and text.startswith(plain)):
@@ -264,7 +273,7 @@ class Union:
         return self._see(entry.number, source, item.record, time, cut=item.cut)
 
     def _index(self, number: int, source: Source, record: Record, time: float | None) -> None:
-        for key in phrases(record, source.kind):
+        for key in known_by(record, source.kind):
             for numbers in (self._spoken[key], self._spoken_at[key, epoch_second(time)]):
                 if number not in numbers[-1:]:
                     numbers.append(number)

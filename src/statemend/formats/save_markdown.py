@@ -19,13 +19,24 @@ from statemend.formats.damage import Damage
 from statemend.formats.save_markdown_render import (
     HIDDEN_ROLE,
     MULTI_TITLE,
+    NAMELESS,
     SECTION_TITLE,
     SINGLE_TITLE,
     render_message,
+    shown_name,
 )
 from statemend.store.content import is_summary_text
 
-__all__ = ["HIDDEN_ROLE", "likely_starts", "read", "recognise", "records", "render_message", "text_of"]
+__all__ = [
+    "HIDDEN_ROLE",
+    "likely_starts",
+    "read",
+    "recognise",
+    "records",
+    "render_message",
+    "shown_name",
+    "text_of",
+]
 
 #: The kinds of which this module shows the messages.
 SHOWN: Final = frozenset({Kind.SAVE_MARKDOWN})
@@ -33,7 +44,7 @@ _SESSION_ID = re.compile(rb"- Session ID: `(.*)`\Z", re.DOTALL)
 _TIME = rb"(?: - (?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ))?"
 _HEADING = re.compile(rb"##+ (?:Tool: (?P<tool>[^\n]+?)|(?P<role>[A-Z][A-Za-z_]*))" + _TIME + rb"\Z")
 _BLOCK = re.compile(
-    rb"<details><summary>[^\n]*</summary>\n\n(`{3,})text\n(.*)\n\1\n\n</details>\n*\Z", re.DOTALL
+    rb"<details><summary>[^<]*</summary>\n\n(`{3,})text\n(.*)\n\1\n\n</details>\n*\Z", re.DOTALL
 )
 
 
@@ -167,9 +178,14 @@ def records(path: Path, section: Section) -> Iterator[Record]:
             role=_decode(heading["role"]).lower() if heading and heading["role"] else "tool",
             content=content,
             timestamp=clock.epoch_of_iso(_decode(heading["time"] or b"")) if heading else None,
-            tool_name=_decode(heading["tool"]) if heading and heading["tool"] else None,
+            tool_name=_tool(heading["tool"] if heading else None),
             summary=is_summary_text(content),
         )
+
+
+def _tool(name: bytes | None) -> str | None:
+    """The name in the heading of a result, unless it is the one that stands for none."""
+    return _decode(name) if name and name != NAMELESS.encode() else None
 
 
 def _line_end(text: bytes, start: int) -> int:

@@ -19,7 +19,14 @@ MULTI_TITLE = "# Hermes sessions export"
 SECTION_TITLE = "## Session: "
 #: Rows of this role are not shown.
 HIDDEN_ROLE = "system"
+#: What stands for the name of a tool that has none.
+NAMELESS = "tool"
 _LABELS = {"user": "User", "assistant": "Assistant"}
+
+
+def shown_name(name: str) -> str:
+    """The name of a tool as a heading shows it."""
+    return " ".join(name.splitlines()).strip() or "unknown"
 
 
 def render_message(row: Message, *, level: int = 2) -> str:
@@ -30,12 +37,12 @@ def render_message(row: Message, *, level: int = 2) -> str:
     text = prompt_text(row.content)
     if row.role != "tool":
         return f"{'#' * level} {_LABELS.get(row.role, row.role.title())}{suffix}\n\n{text}\n\n"
-    name = str(row.tool_name or "tool")
+    name = str(row.tool_name or NAMELESS)
     fence = "```"
     while fence in text:
         fence += "`"
     return (
-        f"{'#' * level} Tool: {' '.join(name.splitlines()).strip() or 'unknown'}{suffix}\n\n"
+        f"{'#' * level} Tool: {shown_name(name)}{suffix}\n\n"
         f"<details><summary>{escape(name)}</summary>\n\n"
         f"{fence}text\n{text}\n{fence}\n\n</details>\n\n"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from statemend.evidence.wording import phrases
+from statemend.evidence.wording import known_by, phrases
 from statemend.formats.artifact import Record
 from statemend.repair.cells import SqlValue
 from statemend.repair.salvaged_rows import Filled
@@ -110,6 +110,6 @@ class Fields:
         found: dict[object, list[int]] = {}
         for number, message in enumerate(self._sources.union.messages):
             if message.record.role in _ANSWERING:
-                for key in phrases(message.record, message.place.kind):
+                for key in known_by(message.record, message.place.kind):
                     found.setdefault(key, []).append(number)
         return found

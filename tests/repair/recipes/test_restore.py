@@ -16,6 +16,7 @@ from tests.repair.planning import only_choice, option_steps, plan_of, text_of
 from statemend.errors import Refused, UsageError
 from statemend.formats import jsonl, markdown, prompts
 from statemend.formats.artifact import Kind
+from statemend.formats.save_markdown import render_message
 from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
 from statemend.repair.rehearse import rehearse
@@ -431,6 +432,27 @@ def test_prompts_alone_come_back_where_they_are_asked_for(build: Build, tmp_path
     assert "stays lost: only what the user said is left" in told
     with restored(home, tmp_path, restore=[SID]):
         assert home.sql("SELECT role FROM messages WHERE session_id = ?", bindings=(SID,)) == [("user",)] * 2
+
+
+@pytest.mark.parametrize("best", [Kind.JSONL, Kind.MARKDOWN])
+def test_a_save_without_calls_doubles_no_message(build: Build, tmp_path: Path, best: Kind) -> None:
+    home = build("0.22.2")
+    talk(home)
+    home.message(SID, "assistant", "", tool_calls=[{**CALL[0], "id": "c2"}])
+    home.message(SID, "tool", "", tool_call_id="c2", tool_name="sh")
+    home.message(SID, "assistant", "That was all.")
+    said = "SELECT role, content, tool_calls, tool_name FROM messages WHERE session_id = ? ORDER BY id"
+    before = home.sql(said, bindings=(SID,))
+    export(home, "whole", kind=best)
+    with open_for_audit(home.store) as store:
+        shown = "".join(map(render_message, messages(store, SID, View.DISPLAY)))
+    home.file("sessions/saved.md", f"# Session: A plan\n- Session ID: `{SID}`\n\n{shown.rstrip()}\n")
+    delete(home)
+    with restored(home, tmp_path, restore=[SID]):
+        after = home.sql(said, bindings=(SID,))
+        assert [
+            (role, text or "", calls and json.loads(calls), name) for role, text, calls, name in after
+        ] == [(role, text or "", calls and json.loads(calls), name) for role, text, calls, name in before]
 
 
 def test_of_several_deleted_sessions_one_comes_back(build: Build, tmp_path: Path) -> None:
