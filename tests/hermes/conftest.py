@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.hermes.home import HermesHome, Oracle
 from tests.hermes.releases import RELEASES
-from tests.hermes.scenes import Scene, live_in
+from tests.hermes.scenes import Scene, live_in, own
 
 HERE = Path(__file__).parent
 #: Where the home in use of each release stands: exports of pages and logs carry local time.
@@ -62,8 +62,9 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
 
 
 @pytest.fixture(scope="session")
-def lived_in(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Scene]:
-    """The home that ``live_in`` made with a release, made once for all test workers. Copy it to change it."""
+def lived_in_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Scene]:
+    """The home that ``live_in`` made with a release, made once for all test workers: only to be copied, since
+    an audit refuses a store that another worker has open."""
     shared = tmp_path_factory.getbasetemp()
     shared = shared if worker_id == "master" else shared.parent
 
@@ -79,6 +80,12 @@ def lived_in(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callab
         return Scene(**{**facts, "home": Path(facts["home"])})
 
     return scene
+
+
+@pytest.fixture
+def lived_in(lived_in_once: Callable[[str], Scene], tmp_path: Path) -> Callable[[str], Scene]:
+    """A test's own copy of the home that ``live_in`` made with a release."""
+    return lambda version: own(lived_in_once(version), tmp_path / f"lived-in-{version}")
 
 
 @pytest.fixture(scope="session", params=RELEASES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import shutil
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.hermes.home import DAY, FORMATS, HOUR, HermesHome, assistant, user
@@ -28,6 +29,12 @@ class Scene:
 
     def __getitem__(self, role: str) -> str:
         return self.roles[role]
+
+
+def own(scene: Scene, folder: Path) -> Scene:
+    """The scene with a copy of its home, as it lies there, journals and all."""
+    shutil.copytree(scene.home, folder)
+    return replace(scene, home=folder)
 
 
 def live_in(home: HermesHome) -> Scene:

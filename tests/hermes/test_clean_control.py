@@ -24,7 +24,7 @@ from tests.hermes.conftest import ZONES
 from tests.hermes.day import moved, note, vary
 from tests.hermes.home import DAY, HermesHome
 from tests.hermes.releases import EVERY, RELEASES
-from tests.hermes.scenes import Scene
+from tests.hermes.scenes import Scene, own
 
 from statemend.audit.engine import audit
 from statemend.audit.finding import Finding, Verdict
@@ -92,9 +92,10 @@ def unexpected(found: Audit, scene: Scene) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def varied(tmp_path_factory: pytest.TempPathFactory, worker_id: str, lived_in: LivedIn) -> LivedIn:
+def varied_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str, lived_in_once: LivedIn) -> LivedIn:
     """A home in which a release has had a varied day, after weeks of use where that home is at hand. Made
-    once for all test workers; its process was killed, so that the last rows are in the journal alone."""
+    once for all test workers, only to be copied; its process was killed, so that the last rows are in the
+    journal alone."""
     shared = tmp_path_factory.getbasetemp()
     shared = shared if worker_id == "master" else shared.parent
 
@@ -103,17 +104,23 @@ def varied(tmp_path_factory: pytest.TempPathFactory, worker_id: str, lived_in: L
         with (shared / f"varied-{version}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not written.exists():
-                written.write_text(note(_varied(version, shared / f"varied-{version}", lived_in)))
+                written.write_text(note(_varied(version, shared / f"varied-{version}", lived_in_once)))
         facts = json.loads(written.read_text())
         return Scene(**{**facts, "home": Path(facts["home"])})
 
     return scene
 
 
-def _varied(version: str, folder: Path, lived_in: LivedIn) -> Scene:
+@pytest.fixture
+def varied(varied_once: LivedIn, tmp_path: Path) -> LivedIn:
+    """A test's own copy of such a home."""
+    return lambda version: own(varied_once(version), tmp_path / f"varied-{version}")
+
+
+def _varied(version: str, folder: Path, lived_in_once: LivedIn) -> Scene:
     before = Scene(folder, 0.0, version)
     if version in RELEASES:
-        before = lived_in(version)
+        before = lived_in_once(version)
         shutil.copytree(before.home, folder)
         home = HermesHome(version, folder, now=before.now, zone=ZONES[version])
     else:
