@@ -447,7 +447,7 @@ def test_what_comes_later_in_a_session_that_was_changed_is_held_against_the_run(
     again = verify(Path(run.folder), now=plans.NOW)
 
     assert again.state is State.FAILED
-    assert [one.partition("-")[0] for one in again.new] == ["CNT001"]
+    assert [one.partition("-")[0] for one in again.new] == ["CNT001", "MSG004"]
 
 
 def test_a_trigger_that_does_more_than_derive_is_refused(newest: Path, tmp_path: Path) -> None:
