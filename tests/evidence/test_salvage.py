@@ -22,6 +22,7 @@ from statemend.evidence.rows import Fidelity
 from statemend.evidence.salvage import Lack, Salvage, salvage
 from statemend.formats import html, jsonl, markdown, prompts
 from statemend.formats.artifact import FILTERED, Kind
+from statemend.formats.save_markdown import HIDDEN_ROLE, render_message
 from statemend.store.connection import Store, open_for_audit
 from statemend.store.history import Message, RowState, View
 from statemend.store.message import MESSAGE_COLUMNS, message_from_row
@@ -286,7 +287,11 @@ TEXTS = st.sampled_from(
 ROWS = st.tuples(
     st.sampled_from(["user", "assistant", "tool", "system"]), TEXTS, st.sampled_from([1.0, 1.25, 70.5])
 )
-FILES = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2**12 - 1)), min_size=1, max_size=5)
+FILES = st.lists(
+    st.tuples(st.sampled_from((*KINDS, Kind.SAVE_MARKDOWN)), st.integers(0, 2**12 - 1)),
+    min_size=1,
+    max_size=5,
+)
 
 
 def as_row(number: int, role: str, content: Any, at: float) -> dict[str, Any]:
@@ -327,6 +332,9 @@ def write(path: Path, kind: Kind, rows: Sequence[dict[str, Any]]) -> None:
         parts = list(prompts.render_jsonl("s1", messages))
     elif kind is Kind.PROMPTS_MARKDOWN:
         parts = [prompts.render_markdown([(session, messages)])]
+    elif kind is Kind.SAVE_MARKDOWN:
+        said = "".join(render_message(each) for each in messages if each.role != HIDDEN_ROLE)
+        parts = [f"# Session: T\n- Session ID: `s1`\n\n{said.rstrip()}\n"]
     else:
         parts = [markdown.render(session, [("s1", messages)], kind=kind, exported_at=START + 1e5, lineage=())]
     path.write_bytes("".join(parts).encode())
@@ -337,6 +345,11 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], tup
     scene = Scene(tmp_path_factory.mktemp("empty") / "home")
     with open_for_audit(scene.rows.path) as store:
         yield lambda: (find_home(scene.root), store)
+
+
+def shows(kind: Kind, role: str) -> bool:
+    """Whether a file of this kind shows the messages of a role."""
+    return role == "user" or kind not in FILTERED | ({Kind.SAVE_MARKDOWN} if role == HIDDEN_ROLE else set())
 
 
 def seen(role: str, content: Any, at: float | None) -> tuple[Any, ...]:
@@ -363,7 +376,7 @@ def test_any_subset_in_any_formats_comes_back_whole(
             subset = [row for row in stored if chosen >> (row["id"] - 1) & 1]
             write(Path(folder) / f"{number}.{kind}", kind, subset)
             for row in subset:
-                if kind not in FILTERED or row["role"] == "user":
+                if shows(kind, row["role"]):
                     shown.setdefault(row["id"], []).append(kind)
         inventory = take(home, [Path(folder)])
         found = salvage(store, inventory, "s1")

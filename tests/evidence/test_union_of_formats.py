@@ -178,11 +178,13 @@ def test_what_a_file_without_calls_lacks_comes_between_its_messages(store: Store
 
 SECRET = "please use sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789 for the call"
 MASKED = "please use sk-ant...6789 for the call"
-#: Kinds with the time of every message.
-TIMED = (Kind.MARKDOWN, Kind.QMD, Kind.HTML, Kind.SAVE_MARKDOWN, Kind.SNAPSHOT_JSON, Kind.PENDING)
 
 
-@pytest.mark.parametrize("kind", TIMED)
+#: A trajectory names no session; with a masked text it is not recognised as this one's.
+MASKING = [each for each in LOSSY if each not in FILTERED | {Kind.TRAJECTORY}]
+
+
+@pytest.mark.parametrize("kind", MASKING)
 def test_a_masked_message_with_calls_is_the_one_that_it_hides(
     store: Store, tmp_path: Path, kind: Kind
 ) -> None:
@@ -190,3 +192,12 @@ def test_a_masked_message_with_calls_is_the_one_that_it_hides(
     found = united(store, tmp_path, {Kind.JSONL: rows, kind: [*PLAIN, {**rows[-1], "content": MASKED}]})
     assert told(found) == whole(rows)
     assert [each.fidelity for each in found.messages[-1].others] == [Fidelity.MASKED]
+
+
+@pytest.mark.parametrize("kind", [each for each in MASKING if each is not Kind.TRACE])
+def test_what_one_file_masks_another_shows(store: Store, tmp_path: Path, kind: Kind) -> None:
+    rows = [*PLAIN, row(20, "assistant", SECRET, 80.0, tool_calls=calls("c8"))]
+    masked = [*PLAIN, {**rows[-1], "content": MASKED}]
+    found = united(store, tmp_path, {Kind.TRACE: masked, kind: rows})
+    assert len(found.messages) == len(rows)
+    assert (found.messages[-1].record.content, found.messages[-1].fidelity) == (SECRET, Fidelity.LOSSY)

@@ -14,6 +14,8 @@ _MARK = re.compile(
 )
 #: What every mark contains. Looking for these first is many times faster than the pattern on a long text.
 _TOKENS = ("***", "...", "[REDACTED", "«redacted", "[redaction-")
+#: So many characters beside a mask tell of which message it is. Fewer could be of any.
+TELLING = 12
 #: A mark for one secret never stands for more than this many characters.
 _LONGEST_SECRET = 8192
 
@@ -42,6 +44,12 @@ def around(shown: str) -> tuple[str, str] | None:
         return None
     marks = list(_MARK.finditer(shown))
     return (shown[: marks[0].start()], shown[marks[-1].end() :]) if marks else None
+
+
+def tells(shown: str) -> bool:
+    """Whether enough stands beside the marks of a text to tell of which message it is."""
+    sides = around(shown)
+    return sides is not None and max(map(len, sides)) >= TELLING
 
 
 def _after(original: str, piece: str, place: int, spans: str) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from statemend.evidence.carried import frozen
-from statemend.evidence.masks import around
+from statemend.evidence.masks import TELLING, around
 from statemend.evidence.matching import Lens
 from statemend.evidence.rows import Fidelity
 from statemend.formats.artifact import Kind, Record
@@ -30,8 +30,8 @@ _NOTE = re.compile(
 )
 _FENCE = re.compile(r"</?\s*memory-context\s*>", re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>\n(?:.*?\n)?</think>\n?", re.DOTALL)
-#: So many characters beside a mask tell of which message it is, the more the better. Fewer could be of any.
-_TELLING = (64, 12)
+#: So many characters beside a mask are looked for, the more the better.
+_TELLING = (64, TELLING)
 _SPOKEN = frozenset({"user", "assistant"})
 
 

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from statemend.evidence import lenses
-from statemend.evidence.masks import hides
+from statemend.evidence.masks import hides, tells
 from statemend.evidence.rows import Fidelity
 from statemend.evidence.shown import Shown, Source, state_of
 from statemend.evidence.wording import (
@@ -90,6 +90,7 @@ class Union:
         """``starts`` are the times (epoch seconds) at which sources say that the session began."""
         self.entries: list[Entry] = []
         self.order: list[int] = []
+        self._position: dict[int, int] = {}
         self.doubts: list[Doubt] = []
         self.zones: dict[int, Zone] = {}
         self.records: Counter[int] = Counter()
@@ -105,11 +106,15 @@ class Union:
         places: dict[int, bool] = {}
         taken: Counter[int] = Counter()
         cursors: dict[int, int] = {}
+        behind = 0
         for item in self._timed(source, shown):
             self.records[source.number] += 1
             number = self._known(source, *item, taken, cursors)
             if number is None:
+                number = self._unclocked(source, *item, taken, behind)
+            if number is None:
                 number = self._new(source, *item, taken)
+            behind = self._position.get(number, behind - 1) + 1
             taken[number] += 1
             visible = state_of(item[0].record) in _VISIBLE
             if visible and places.get(number) is False:
@@ -119,6 +124,7 @@ class Union:
             for number, count in taken.items():
                 self.entries[number].rows = max(self.entries[number].rows, count)
         self.order = list(self._merged(list(places), first_new))
+        self._position = {number: place for place, number in enumerate(self.order)}
 
     def alike(self) -> Iterator[list[Entry]]:
         """Messages that say the same at different times, where they say enough not to be anybody's."""
@@ -246,6 +252,29 @@ class Union:
                 return number
         return None
 
+    def _unclocked(
+        self, source: Source, item: Shown, times: Sequence[float | None], taken: Counter[int], behind: int
+    ) -> int | None:
+        """A message that the record shows masked, or plainly where others show it masked, and of which one
+        of the two tells no time: among those that stand next behind what its source showed before."""
+        record = item.record
+        for number in self.order[behind : behind + _MOST_WEIGHED]:
+            entry = self.entries[number]
+            best, time = entry.best, times[0]
+            if taken[number] or (time is not None and entry.at is not None):
+                continue
+            if record.role.lower() != best.record.role.lower():
+                continue
+            text, plain = texts_of(record, source.kind, best.record, best.source.kind)
+            named = record.tool_call_id is not None and record.tool_call_id == best.record.tool_call_id
+            if (named or tells(text)) and hides(text, plain):
+                return self._see(number, source, record, time, fidelity=Fidelity.MASKED)
+            if (named or tells(plain)) and hides(plain, text):
+                entry.mask(record, source.kind)
+                self._index(number, source, record, time)
+                return self._see(number, source, record, time)
+        return None
+
     def _near(self, source: Source, record: Record, time: float | None) -> list[int]:
         """The messages of the same role and moment."""
         if time is None:
@@ -299,8 +328,7 @@ class Union:
     def _merged(self, sequence: Sequence[int], first_new: int) -> Iterator[int]:
         """The order so far, with the new messages of a source where it shows them: between the same
         neighbours, and among what others have there by their times."""
-        old = self.order
-        position = {number: place for place, number in enumerate(old)}
+        old, position = self.order, self._position
         done = 0
         for run, until in _runs(sequence, first_new):
             ahead = len(old) if until is None else position[until]

@@ -88,8 +88,9 @@ def text_of(record: Record, *, with_calls: bool = True) -> str:
 
 
 def texts_of(one: Record, kind: Kind, other: Record, other_kind: Kind) -> tuple[str, str]:
-    """All words of two records that both formats show."""
-    with_calls = not {kind, other_kind} & WITHOUT_CALLS
+    """All words of two records that both formats show, without calls that are the same."""
+    dropped = not {kind, other_kind}.isdisjoint(WITHOUT_CALLS)
+    with_calls = not dropped and _calls(one.tool_calls) != _calls(other.tool_calls)
     return text_of(one, with_calls=with_calls), text_of(other, with_calls=with_calls)
 
 
