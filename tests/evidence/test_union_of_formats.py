@@ -201,3 +201,9 @@ def test_what_one_file_masks_another_shows(store: Store, tmp_path: Path, kind: K
     found = united(store, tmp_path, {Kind.TRACE: masked, kind: rows})
     assert len(found.messages) == len(rows)
     assert (found.messages[-1].record.content, found.messages[-1].fidelity) == (SECRET, Fidelity.LOSSY)
+
+
+def test_the_word_that_stands_for_a_missing_name_is_no_name(store: Store, tmp_path: Path) -> None:
+    found = united(store, tmp_path, {Kind.SAVE_MARKDOWN: ROWS})
+    names = [each.record.tool_name for each in found.messages if each.record.role == "tool"]
+    assert names == ["sh", None, "a b", None, "sh", "sh", None]
