@@ -67,7 +67,7 @@ def test_a_branch_that_a_deletion_would_take_is_a_fault(
     told = facts(finding)
     assert told["says a branch of it"] == "_branched_from names the parent"
     assert told["for a branch of it"] == ["4 of its first rows stand in the parent"]
-    assert told["0.22 now"] == (
+    assert told["0.21.3 to 0.22 now"] == (
         "resume leaves it out, export leaves it out, deleting the parent takes it along"
     )
     assert finding.remedy.command is not None
@@ -106,7 +106,7 @@ def test_a_continuation_that_is_marked_as_something_else_is_a_fault(build: Build
     child(home, mark, rows=(SUMMARY, "yes"))
     finding = only(home)
     assert finding.verdict is Verdict.FAULT
-    assert facts(finding)["0.22 now"].startswith("resume leaves it out, export leaves it out")
+    assert facts(finding)["0.21.3 to 0.22 now"].startswith("resume leaves it out, export leaves it out")
     assert home.findings("LIN001") == []
 
 
