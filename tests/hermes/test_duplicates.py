@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.hermes.home import HermesHome
+from tests.hermes.home import HermesHome, assistant, user
 
 from statemend.audit.engine import audit
 
@@ -35,3 +35,29 @@ def test_a_message_that_is_stored_twice_is_read_twice(hermes_home: Homes, releas
     (finding,) = audit(home.path, rules=["MSG004"], now=home.now).findings
     assert finding.subject.message_ids == (first,)
     assert [message["content"] for message in read].count("and now?") == 2
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        pytest.param("0.20.1", marks=pytest.mark.near_miss("MSG004")),
+        pytest.param("0.21.4", marks=pytest.mark.near_miss("MSG004")),
+        pytest.param("0.22.2", marks=pytest.mark.fires("MSG004")),
+    ],
+)
+def test_a_branch_that_is_compacted_at_once_is_stored_twice_by_the_newest(
+    hermes_home: Homes, release: str
+) -> None:
+    home = hermes_home(release)
+    chat = home.chat(SESSION)
+    chat.say(user("hello"), assistant("good day"))
+    chat.branch()
+    chat.turns(8, "garden")
+    branch = chat.compact()
+    read = [message["content"] for message in home.store("get_messages_as_conversation", branch)]
+    home.stop()
+
+    findings = audit(home.path, rules=["MSG004"], now=home.now).findings
+
+    assert read.count("hello") == 1 + len(findings)
+    assert [one.subject.session for one in findings] == ([branch] if release == "0.22.2" else [])

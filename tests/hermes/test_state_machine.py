@@ -2,7 +2,8 @@
 
 A run begins with an empty home and ends with two audits: one of what was lived, which may hold no fault and
 no risk, and one after the damage, which has to tell of it and of nothing that is not so. The process of the
-release is the same for all runs. STATEMEND_MACHINE_EXAMPLES sets how many runs each release has.
+release is the same for all runs. STATEMEND_MACHINE_EXAMPLES sets how many runs each release has, and draws
+them anew.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from tests.hermes.home import DAY, HOUR, Conversation, HermesHome, assistant, us
 
 from statemend.audit.finding import Verdict
 
-EXAMPLES = int(os.environ.get("STATEMEND_MACHINE_EXAMPLES", "8"))
+#: The default runs are always the same ones; a number asks for others by chance.
+ASKED = os.environ.get("STATEMEND_MACHINE_EXAMPLES")
+EXAMPLES = int(ASKED or "6")
 
 TEXTS = st.sampled_from(
     ["ok", "ok", "yes", "what is next?", "line one\r\nline two", "\U0001f642 画像", "### User", ""]
@@ -48,6 +51,7 @@ def test_lawful_use_is_silent_and_a_damage_is_told(live: HermesHome) -> None:
         lambda: Life(live),
         settings=settings(
             max_examples=EXAMPLES,
+            derandomize=ASKED is None,
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=list(HealthCheck),
@@ -58,7 +62,8 @@ def test_lawful_use_is_silent_and_a_damage_is_told(live: HermesHome) -> None:
 
 class Life(RuleBasedStateMachine):
     """What people and programs do with one home. ``open`` are the talks in progress; ``kept`` are sessions
-    that nobody talks in and no chat is routed to."""
+    that nobody talks in and no chat is routed to; ``doubled`` are branches that were compacted in place: the
+    newest release may store their first messages twice."""
 
     def __init__(self, home: HermesHome) -> None:
         super().__init__()
@@ -66,6 +71,8 @@ class Life(RuleBasedStateMachine):
         self.open: list[Conversation] = []
         self.kept: list[str] = []
         self.routed: dict[str, str] = {}
+        self.branches: set[str] = set()
+        self.doubled: set[str] = set()
         self.made = 0
         self.exports = 0
 
@@ -85,6 +92,7 @@ class Life(RuleBasedStateMachine):
             f"{one.rule} {one.subject.session} {one.summary}"
             for one in before.findings
             if one.verdict in (Verdict.FAULT, Verdict.RISK)
+            and not (one.rule == "MSG004" and one.subject.session in self.doubled)
         ]
         assert early == []
         note(f"damage: {self.entry.name}")
@@ -127,6 +135,8 @@ class Life(RuleBasedStateMachine):
         chat.turns(7, f"chapter {number}")
         before = chat.session_id
         (chat.rotate if rotating else chat.compact)()
+        if not rotating and before in self.branches:  # 0.22.2 then stores twice: see test_duplicates
+            self.doubled.add(before)
         if chat.session_id != before:
             self.follow(before, chat.session_id)
 
@@ -145,6 +155,8 @@ class Life(RuleBasedStateMachine):
             return
         self.kept.append(chat.session_id)
         getattr(chat, how)()
+        if how == "branch":
+            self.branches.add(chat.session_id)
         chat.say(user("from here"), assistant("on"))
 
     @precondition(lambda self: self.open)
