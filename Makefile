@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
-# Workers of the test run; "auto" is one per core.
-WORKERS ?= auto
+# Workers of the test run: one more than cores, since tests also wait for disks and for other processes.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: demo test lint types pytest releases reports docs golden mutants bench clean
 
