@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from statemend.cli.options import Exports, Live
 from statemend.cli.rules import Format
 
 HELP = """List everything beside a store that holds messages or traces of sessions.
@@ -37,18 +38,8 @@ def artifacts(
     home: Annotated[
         Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
     ],
-    exports: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--exports",
-            metavar="DIR",
-            readable=False,
-            help="Another folder or file with exports. Repeatable.",
-        ),
-    ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
-    ] = False,
+    exports: Exports = None,
+    live: Live = False,
     with_content: Annotated[
         bool, typer.Option("--with-content", help="Show the texts that the store's own tables kept.")
     ] = False,

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from statemend.cli.options import Live
 from statemend.errors import StatemendError
 
 HELP = """Write sessions into files that Hermes reads, the archived turns included, and prove each file.
@@ -91,9 +92,7 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an export of the session that shows nothing more.")
     ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
-    ] = False,
+    live: Live = False,
     report: Annotated[As, typer.Option("--report", help="How to show what was done.")] = As.TABLE,
 ) -> int:
     """Export, prove, show, and return the exit code."""

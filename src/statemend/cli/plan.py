@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from statemend.cli.options import Config
 from statemend.cli.rules import Format
 
 HELP = """Plan the repair of a Hermes home, or a single store. Nothing is changed.
@@ -63,15 +64,7 @@ def plan(
             help="Leave these rules out, named as for scan. Repeatable.",
         ),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            readable=False,
-            help="Follow this configuration, not that of the current directory.",
-        ),
-    ] = None,
+    config: Config = None,
     restore: Annotated[
         list[str] | None,
         typer.Option(

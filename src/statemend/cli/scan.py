@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from statemend.cli.options import Config, Exports, Live
+
 if TYPE_CHECKING:
     from statemend.report.baseline import BaselineFile
 
@@ -92,15 +94,7 @@ def scan(
     home: Annotated[
         Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
     ],
-    exports: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--exports",
-            metavar="DIR",
-            readable=False,
-            help="Another folder or file with exports. Repeatable.",
-        ),
-    ] = None,
+    exports: Exports = None,
     rules: Annotated[
         list[str] | None,
         typer.Option(
@@ -125,15 +119,7 @@ def scan(
         list[str] | None,
         typer.Option("--ignore", metavar="NAMES", help="Leave these out, named as for --rules. Repeatable."),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            readable=False,
-            help="Follow this configuration, not that of the current directory.",
-        ),
-    ] = None,
+    config: Config = None,
     fail_on: Annotated[
         FailOn | None,
         typer.Option(
@@ -162,9 +148,7 @@ def scan(
         bool | None,
         typer.Option("--deep/--no-deep", help="Check the whole file and its search indexes too. Slower."),
     ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
-    ] = False,
+    live: Live = False,
     with_content: Annotated[
         bool,
         typer.Option(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from statemend.cli.options import Exports, Live
 from statemend.cli.rules import Format
 
 HELP = """Show one session: its rows by state, its views, its place in a family, and the files that hold it.
@@ -32,18 +33,8 @@ def show(
         Path, typer.Argument(metavar="STORE", readable=False, help="A Hermes home, or a store file.")
     ],
     session: Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or the beginning of one.")],
-    exports: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--exports",
-            metavar="DIR",
-            readable=False,
-            help="Another folder or file with exports. Repeatable.",
-        ),
-    ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="Take a consistent copy when a process holds the store.")
-    ] = False,
+    exports: Exports = None,
+    live: Live = False,
     with_content: Annotated[
         bool, typer.Option("--with-content", help="Show the texts that the store's own tables kept.")
     ] = False,
