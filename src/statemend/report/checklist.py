@@ -57,9 +57,6 @@ class Evidence:
                 return f"{rule} could not run: {entry.reason}."
         return ""
 
-    def applies(self, rule: str) -> bool:
-        return self.rules[rule].status != "not applicable"
-
 
 def checklist(evidence: Evidence) -> tuple[Check, ...]:
     """The twelve answers, in the order of the review."""
