@@ -7,6 +7,7 @@ once, and each mutant runs in a fork, with the tests that reach it, until one fa
     python tests/mutants.py                        # all mutants: hours
     python tests/mutants.py --sample 500           # so many of them, by chance
     python tests/mutants.py rules.lineage.fork     # those whose name contains this
+    python tests/mutants.py --seconds 4            # the nearest tests alone: more seem to survive
 
 What was found goes into ``mutants/judged.jsonl``, a line for each mutant; of code that did not change since,
 only those that survived are run again.
@@ -27,6 +28,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,8 @@ from _pytest.runner import runtestprotocol
 #: Where mutmut puts the mutants and a copy of the tests, which are run there.
 WORK = Path("mutants")
 JUDGED = Path("judged.jsonl")
+#: Where a fork leaves word of the test that noticed its mutant.
+NOTICED = "noticed"
 ACTIVE = "MUTANT_UNDER_TEST"
 #: Seconds of processor time after which a mutant is taken for one that never ends.
 _PATIENCE = 60
@@ -45,6 +49,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="parts of the names of mutants; none: all")
     parser.add_argument("--sample", type=int, help="take so many by chance")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="of tests at most for each mutant, nearest first"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     if ACTIVE not in os.environ:
@@ -58,7 +65,9 @@ def main() -> None:
     chosen = chosen[: options.sample]
     dead = {(line["name"], line["hash"]) for line in judged() if line["ended"] != "survived"}
     judge = Judge(
-        {name: hashes[name] for name in chosen if (name, hashes[name]) not in dead}, options.workers
+        {name: hashes[name] for name in chosen if (name, hashes[name]) not in dead},
+        options.workers,
+        options.seconds,
     )
     quiet = ("--assert=plain", "--tb=no", "--capture=no", "-q")
     without = ("randomly", "cacheprovider", "xdist", "logging")
@@ -105,6 +114,10 @@ def all_in(name: str, parts: Sequence[str]) -> bool:
     return not parts or any(part in name for part in parts)
 
 
+def function_of(mutant: str) -> str:
+    return mutant.rpartition("__mutmut_")[0]
+
+
 def module_of(mutant: str) -> str:
     return mutant.partition(".x")[0].removeprefix("statemend.")
 
@@ -126,16 +139,18 @@ def tell(chosen: Sequence[str]) -> None:
 class Judge:
     """A plugin of pytest that, in place of the tests, runs the mutants."""
 
-    def __init__(self, mutants: Mapping[str, str], workers: int) -> None:
-        self.mutants, self.workers = mutants, workers
+    def __init__(self, mutants: Mapping[str, str], workers: int, seconds: float) -> None:
+        self.mutants, self.workers, self.seconds = mutants, workers, seconds
         self.running: dict[int, tuple[str, Path]] = {}
+        #: The tests that noticed a mutant of a function, the last one first.
+        self.noticed: dict[str, list[int]] = defaultdict(list)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         reach = self.reach(session) if self.mutants else {}
         for number, mutant in enumerate(self.mutants, 1):
             while len(self.running) >= self.workers:
                 self.reap()
-            self.start(session, mutant, reach.get(mutant.rpartition("__mutmut_")[0], []))
+            self.start(session, mutant, self.tests_for(function_of(mutant), reach))
             print(f"\r{number}/{len(self.mutants)}", end="", file=sys.stderr)
         while self.running:
             self.reap()
@@ -158,7 +173,17 @@ class Judge:
             for function in hit:
                 reach[function].append((len(hit), time.process_time() - started, place))
         os.environ[ACTIVE] = ""
-        return {function: [place for *_, place in sorted(tests)] for function, tests in reach.items()}
+        return {function: self.affordable(sorted(tests)) for function, tests in reach.items()}
+
+    def affordable(self, tests: Sequence[tuple[int, float, int]]) -> list[int]:
+        """So many of the tests as fit into the time that a mutant may have, but one at least."""
+        spent = accumulate((taken for _, taken, _ in tests), initial=0.0)
+        return [place for (*_, place), before in zip(tests, spent, strict=False) if before < self.seconds]
+
+    def tests_for(self, function: str, reach: Mapping[str, Sequence[int]]) -> list[int]:
+        """First those that noticed another mutant of the function: most often they notice this one too."""
+        likely = self.noticed[function]
+        return [*likely, *(place for place in reach.get(function, ()) if place not in likely)]
 
     def start(self, session: pytest.Session, mutant: str, tests: Sequence[int]) -> None:
         folder = Path(tempfile.mkdtemp(prefix="mutant-"))
@@ -176,15 +201,21 @@ class Judge:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             signal.alarm(20 * _PATIENCE)
             session.config._tmp_path_factory._basetemp = folder  # type: ignore[attr-defined]
-            died = any(failed(session.items[place]) for place in tests)
+            noticed = next((place for place in tests if failed(session.items[place])), None)
+            died = noticed is not None
+            if died:
+                (folder / NOTICED).write_text(str(noticed), "utf-8")
         finally:
             os._exit(died)
 
     def reap(self) -> None:
         pid, status = os.wait()
         mutant, folder = self.running.pop(pid)
-        shutil.rmtree(folder, ignore_errors=True)
         ended = "timeout" if os.WIFSIGNALED(status) else ("survived", "killed")[os.WEXITSTATUS(status) == 1]
+        if (word := folder / NOTICED).exists():
+            function, test = function_of(mutant), int(word.read_text("utf-8"))
+            self.noticed[function] = [test, *(each for each in self.noticed[function] if each != test)]
+        shutil.rmtree(folder, ignore_errors=True)
         with JUDGED.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps({"name": mutant, "hash": self.mutants[mutant], "ended": ended}) + "\n")
 
