@@ -1,0 +1,1 @@
+"""Damages to the profiles of a home."""
