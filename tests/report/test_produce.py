@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from statemend.audit import candidates
 from statemend.audit.engine import audit
 from statemend.demo.build import build
 from statemend.report import html, json, markdown, table
@@ -97,7 +98,10 @@ def test_no_message_text_is_in_any_output_unless_asked_for(home: Path, report: R
     named = {
         (item.subject.session, number) for item in report.findings for number in item.subject.message_ids
     }
-    assert {(said.session, said.message_id) for said in with_content.contents} == named
+    texts_shown = {(said.session, said.message_id): said.first for said in with_content.contents}
+    begun = {key for key, first in texts_shown.items() if first}
+    assert texts_shown.keys() == named | begun
+    assert {sid for sid, _ in begun} == {sid for item in report.findings for sid, _ in candidates.of(item)}
 
 
 def test_a_store_that_cannot_be_read_makes_a_report(tmp_path: Path) -> None:

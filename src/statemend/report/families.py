@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from statemend.audit import candidates
 from statemend.audit.finding import Finding
-from statemend.report.model import Family, FamilyEdge, FamilyNode, Report
+from statemend.report.model import Family, FamilyEdge, FamilyNode, MessageText, Report
 from statemend.report.text import iso, words
 from statemend.store.history import Census
 from statemend.store.lineage import Graph, Node
@@ -25,6 +27,15 @@ ABOUT_LINES = (
     "ORP002",
     "PRO004",
 )
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One of the sessions between which a finding leaves the choice: ``lines`` say what is known of it,
+    ``first`` is its first message where texts were asked for."""
+
+    session: str
+    lines: tuple[str, ...]
+    first: MessageText | None
 
 
 def ambiguous(
@@ -49,15 +60,22 @@ def ambiguous(
     return tuple(sorted(found, key=lambda family: family.id))
 
 
-def told(report: Report, family: Family) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def told(report: Report, family: Family) -> tuple[Candidate, ...]:
     """The candidates of a family, each once, with the evidence that the findings about it give."""
     ids = set(family.findings)
-    found: dict[str, tuple[str, ...]] = {}
+    firsts = first_messages(report)
+    found: dict[str, Candidate] = {}
     for finding in report.findings:
-        if finding.id in ids and (family.store is None or finding.subject.store == family.store):
-            for session_id, lines in candidates.of(finding):
-                found.setdefault(session_id, lines)
-    return tuple(found.items())
+        store = finding.subject.store
+        if finding.id in ids and (family.store is None or store == family.store):
+            for session, lines in candidates.of(finding):
+                found.setdefault(session, Candidate(session, lines, firsts.get((store, session))))
+    return tuple(found.values())
+
+
+def first_messages(report: Report) -> dict[tuple[str, str], MessageText]:
+    """The first message of each candidate by its store and session; none unless texts were asked for."""
+    return {(said.store, said.session): said for said in report.contents or () if said.first}
 
 
 def _with_parents(graph: Graph, family: Iterable[str]) -> tuple[str, ...]:

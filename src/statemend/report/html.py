@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from statemend.audit import candidates
 from statemend.audit.finding import Finding, Severity, Value, Verdict
 from statemend.report import baseline, charts, families, graph, text
 from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
@@ -178,7 +179,7 @@ def environment() -> Environment:
         ranges=text.ranges,
         listed=text.listed,
         stamp=_stamp,
-        lines=lambda content: text.visible(content[:4000], lines=True),
+        passage=text.passage,
     )
     return environment
 
@@ -197,11 +198,16 @@ def _hash(content: str) -> str:
 
 
 def _by_finding(report: Report) -> dict[str, list[MessageText]]:
+    """The texts that belong to each finding: of the messages that it names, and of those with which its
+    candidates begin."""
     texts = {(said.store, said.session, said.message_id): said for said in report.contents or ()}
+    firsts = families.first_messages(report)
     found: dict[str, list[MessageText]] = {}
     for finding in report.findings:
-        about = finding.subject.store, finding.subject.session or ""
-        own = [texts[key] for number in finding.subject.message_ids if (key := (*about, number)) in texts]
+        store, session = finding.subject.store, finding.subject.session or ""
+        named = (texts.get((store, session, number)) for number in finding.subject.message_ids)
+        begun = (firsts.get((store, candidate)) for candidate, _ in candidates.of(finding))
+        own = list(dict.fromkeys(said for said in (*named, *begun) if said is not None))
         if own:
             found[finding.id] = own
     return found

@@ -127,6 +127,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield "None."
     ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
     titles = {rule.id: rule.title for rule in report.rules}
+    several = len(report.stores) > 1
     severity, rule = None, ""
     for finding in ordered[:MOST_FINDINGS]:
         if finding.severity is not severity:
@@ -136,9 +137,9 @@ def _findings(report: Report) -> Iterator[str]:
             rule = finding.rule
             yield f"**{rule}** {escape(titles.get(rule, ''))}"
             yield ""
-        yield from _finding(finding, several=len(report.stores) > 1)
+        yield from _finding(finding, several=several)
     yield from _more(len(ordered), MOST_FINDINGS, "findings")
-    yield from _contents(report)
+    yield from _contents(report, several=several)
 
 
 def _finding(finding: Finding, *, several: bool) -> Iterator[str]:
@@ -166,14 +167,16 @@ def _evidence(value: Value) -> str:
     return code(shown, 500) if isinstance(value, str | list) else escape(shown)
 
 
-def _contents(report: Report) -> Iterator[str]:
+def _contents(report: Report, *, several: bool) -> Iterator[str]:
     if report.contents is None:
         return
     yield from _heading("Texts of the messages that findings name", 3)
     for said in report.contents[:MOST_FINDINGS]:
-        yield f"Row {said.message_id}, {code(said.role, 20)}, session {code(said.session, 80)}:"
+        place = f", store {code(said.store)}" if several else ""
+        what = ", the first message of a candidate" if said.first else ""
+        yield f"Row {said.message_id}, {code(said.role, 20)}, session {code(said.session, 80)}{place}{what}:"
         yield ""
-        shown = text.visible(said.text[:4000], lines=True).replace("\r", "")
+        shown = text.passage(said.text)
         fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
         yield f"{fence}text\n{shown}\n{fence}"
         yield ""
@@ -247,9 +250,11 @@ def _family(report: Report, family: Family) -> Iterator[str]:
     known = families.told(report, family)
     if known:
         yield ""
-    for session_id, lines in known[:MOST_ROWS]:
-        yield f"- Candidate {code(session_id, 60)}"
-        yield from (f"  - {escape(line)}" for line in lines)
+    for candidate in known[:MOST_ROWS]:
+        yield f"- Candidate {code(candidate.session, 60)}"
+        yield from (f"  - {escape(line)}" for line in candidate.lines)
+        if candidate.first is not None:
+            yield f"  - begins: {code(candidate.first.text)}"
     yield from _more(len(known), MOST_ROWS, "candidates")
 
 

@@ -188,13 +188,15 @@ class SkippedEntry(msgspec.Struct, frozen=True):
 
 
 class MessageText(msgspec.Struct, frozen=True):
-    """The text of one message that a finding names. Only in reports made with ``--with-content``."""
+    """The text of one message that a finding names, or, ``first``, of the first message of a session that it
+    tells of as a candidate. Only in reports made with ``--with-content``."""
 
     store: str
     message_id: int
     session: str
     role: str
     text: str
+    first: bool = False
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):

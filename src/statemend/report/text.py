@@ -66,6 +66,13 @@ def clip(text: str, limit: int = 120) -> str:
     return f"{visible(text[:limit])}… ({len(text):,} characters)"
 
 
+def passage(text: str, limit: int = 4000) -> str:
+    """The text of a message as it stands, line by line, cut after ``limit`` characters with a word that it
+    goes on."""
+    shown = visible(text[:limit], lines=True)
+    return shown if len(text) <= limit else f"{shown}… (cut here; the store has the rest)"
+
+
 def encodable(text: str) -> str:
     """``text`` with lone surrogates spelled out (``\\udc80``), so that it can be written as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
