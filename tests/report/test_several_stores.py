@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 from tests.audit.builder import NOW
 from tests.audit.houses import House
 
@@ -63,6 +64,31 @@ def test_what_people_read_names_the_whole_path(form: object, house: House) -> No
     shown = form.render(report(house)).replace("\n", "")  # type: ignore[attr-defined]
 
     assert str(house["work"].store) in shown
+
+
+def test_what_to_begin_with_says_of_which_store_it_is(house: House) -> None:
+    house.root.sql("DELETE FROM messages WHERE session_id = 'gone'")
+    made = report(house)
+    assert [finding.subject.store for finding in made.findings] == [str(house["work"].store)]
+
+    start = LexborHTMLParser(html.render(made)).css_first(".start").text()
+    assert "session gone in profiles/work/state.db" in " ".join(start.split())
+    assert "Next, for profiles/work/state.db: statemend " in " ".join(table.render(made).split())
+
+
+def test_of_one_store_alone_there_is_nothing_to_say(house: House) -> None:
+    made = report(house, profiles=False)
+
+    start = LexborHTMLParser(html.render(made)).css_first(".start .meta").text()
+    assert " ".join(start.split()) == "session gone"
+    assert "Next: statemend " in table.render(made)
+
+
+def test_the_document_says_of_which_store_each_text_is(house: House) -> None:
+    shown = markdown.render(report(house, with_content=True))
+    for home in (house.root, house["work"]):
+        assert f"session `gone`, store `{home.store}`:" in shown
+    assert "session `gone`:" in markdown.render(report(house, with_content=True, profiles=False))
 
 
 def test_the_texts_of_two_stores_are_told_apart(house: House) -> None:

@@ -154,4 +154,6 @@ def _next(report: Report) -> Iterator[RenderableType]:
     ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
     for finding in ordered[:1]:
         command = finding.remedy.command or f"statemend explain {finding.rule}"
-        yield Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold")
+        place = text.clip(_within(report, finding.subject.store), 200)
+        next_ = f"Next, for {place}: " if len(report.stores) > 1 else "Next: "
+        yield Text(next_, style="dim") + Text(text.clip(command, 600), style="bold")
