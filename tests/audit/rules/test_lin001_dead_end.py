@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder, facts
+from tests.audit.houses import House
 
 from statemend.audit.finding import Severity, Verdict
 
@@ -145,6 +147,42 @@ def test_an_export_of_the_deleted_continuation_makes_it_a_leftover(build: Build)
     assert finding.verdict is Verdict.LEFTOVER
     (known,) = facts(finding)["continuations known from exports"]
     assert known.startswith("new: ")
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.22.2"])
+def test_a_child_in_the_store_of_another_profile_is_named_and_decides_nothing(
+    tmp_path: Path, version: str
+) -> None:
+    house = House(tmp_path, version)
+    ended(house.root)
+    continued(house["work"])
+    (finding,) = house.findings("LIN001")
+    assert (finding.verdict, finding.subject.session) == (Verdict.UNDECIDABLE, "old")
+    assert facts(finding)["children in other stores"] == [f"new: {house['work'].store}"]
+    assert "in another store" in finding.summary
+    assert "work" in finding.remedy.text
+
+
+def test_an_export_of_a_continuation_in_another_store_tells_of_no_deletion(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    ended(house.root)
+    continued(house["work"])
+    record = {"id": "new", "source": "cli", "parent_session_id": "old", "started_at": END + 1, "messages": []}
+    house.root.file("session-exports/new.jsonl", json.dumps(record) + "\n")
+    (finding,) = house.findings("LIN001")
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert "deleted" not in finding.summary
+
+
+def test_where_another_store_cannot_be_asked_nothing_is_claimed_of_it(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    ended(house.root)
+    house["work"].store.write_bytes(b"no database")
+    audit, _ = house.survey("LIN001")
+    (result,) = audit.rules
+    assert result.status == "could not run"
+    assert "not every store of the home could be asked" in result.reason
+    assert [one.subject.session for one in audit.findings] == ["old"]
 
 
 def lock(home: HomeBuilder, expires_at: float) -> None:

@@ -23,12 +23,14 @@ title), or when every row id given out in the hour after the end still exists, s
 have been stored and deleted. Where rows are missing from that stretch, a deleted continuation leaves
 exactly this picture, and the finding is undecidable. So it is where the session was stored behind rows that
 are younger than its end: an import brought it in, without what followed. Where an export shows the
-continuation that is gone, it was deleted, and the finding is a leftover.
+continuation that is gone, it was deleted, and the finding is a leftover. Where a session in the store of
+another profile names this one as its parent, it may be the continuation: that store is named, and the finding
+is undecidable.
 
 What to do
 If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to
 go on, reopen this session (clear ended_at and end_reason). If its newest segment was deleted on purpose,
-leave it.
+leave it. If what continues it is in the store of another profile, parent-in-another-store says what to do.
 
 When it is a false alarm
 A compression that is being carried out right now looks like this for a moment. While a lease or lock that
@@ -39,9 +41,11 @@ that was empty cannot be told from a broken handoff.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from statemend.audit import candidates, vanished
 from statemend.audit.candidates import deleting, told
+from statemend.audit.company import Company, Member
 from statemend.audit.context import Context
 from statemend.audit.eras import written_by
 from statemend.audit.facts import listed, moment, words
@@ -49,8 +53,17 @@ from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import cut_roots, dead_ends
 from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.store.connection import Store
 
 PRESENT = "SELECT 1 FROM sessions WHERE id = ?"
+CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? AND typeof(id) = 'text' ORDER BY id"
+
+
+class _Child(NamedTuple):
+    """A session in another store of the home that names the one that was ended as its parent."""
+
+    id: str
+    member: Member
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -70,10 +83,13 @@ def check(context: Context) -> Iterator[Finding]:
         deleted = {
             child: path
             for child, path in followed.get(node.id, {}).items()
-            if context.store.one(PRESENT, (child,)) is None
+            if context.store.one(PRESENT, (child,)) is None and not context.elsewhere(child)
         }
+        away = list(_elsewhere(context, node.id))
         verdict, severity = Verdict.FAULT, Severity.HIGH
-        if not matches and deleted:
+        if away:
+            verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
+        elif not matches and deleted:
             verdict, severity = Verdict.LEFTOVER, Severity.LOW
         elif not matches and vanished.rows_vanished(context, node):
             verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
@@ -83,13 +99,17 @@ def check(context: Context) -> Iterator[Finding]:
             session=node.id,
             verdict=verdict,
             severity=severity,
-            summary=_summary(verdict, len(matches)),
+            summary=_summary(verdict, len(matches), away),
             evidence=(
                 ("title", words(node.title)),
                 ("ended at", moment(node.ended_at)),
                 ("last message at", moment(counts.last_at if counts else None)),
                 ("live rows", counts.live if counts else 0),
                 ("children that do not continue it", len(context.graph.children(node.id))),
+                (
+                    "children in other stores",
+                    listed(f"{each.id}: {each.member.path}" for each in away) or None,
+                ),
                 ("candidates", len(matches)),
                 ("candidate sessions", listed(f"{m.child}: {', '.join(m.reasons)}" for m in matches)),
                 (
@@ -98,22 +118,40 @@ def check(context: Context) -> Iterator[Finding]:
                 ),
                 ("releases that refuse an append", "0.20 and newer; older ones write behind the end"),
                 written_by(context.store),
-                (
-                    "what would decide",
-                    "an export, a backup or a log that names what followed it"
-                    if verdict is Verdict.UNDECIDABLE
-                    else None,
-                ),
+                ("what would decide", _deciding(away) if verdict is Verdict.UNDECIDABLE else None),
                 *deleting(context.graph, node.id),
                 *told(context, [found.child for found in matches], parent=node.id),
             ),
-            remedy=_remedy(verdict, [found.child for found in matches]),
+            remedy=_remedy(verdict, [found.child for found in matches], away),
             command=context.command("show", context.store_label, node.id),
         )
+    if context.company is not None:
+        context.company.require_all()
 
 
-def _summary(verdict: Verdict, candidates: int) -> str:
+def _elsewhere(context: Context, session_id: str) -> Iterator[_Child]:
+    """The children of a session in the other stores of the home."""
+
+    def children(store: Store) -> list[str]:
+        return [child for (child,) in store.rows(CHILDREN, (session_id,))]
+
+    company = context.company or Company()
+    for member in company:
+        for child in company.ask(member, children, otherwise=list[str]()):
+            yield _Child(child, member)
+
+
+def _deciding(away: list[_Child]) -> str:
+    if away:
+        return "how those children begin: a compression begins one with its summary"
+    return "an export, a backup or a log that names what followed it"
+
+
+def _summary(verdict: Verdict, candidates: int, away: list[_Child]) -> str:
     opening = "Ended by compression, and no session continues it"
+    if away:
+        number = f"{len(away):,} session{'s' if len(away) > 1 else ''}"
+        return f"{opening} in this store; {number} in another store name{'s' if len(away) == 1 else ''} it."
     if candidates:
         return f"{opening}; {candidates} cut-off session{'s fit' if candidates > 1 else ' fits'}."
     if verdict is Verdict.LEFTOVER:
@@ -123,7 +161,10 @@ def _summary(verdict: Verdict, candidates: int) -> str:
     return f"{opening}: none was ever stored."
 
 
-def _remedy(verdict: Verdict, candidates: list[str]) -> str:
+def _remedy(verdict: Verdict, candidates: list[str], away: list[_Child]) -> str:
+    if away:
+        named = " and ".join(sorted({words(each.member.profile, 64) or "" for each in away})[:3])
+        return f"Do not reopen it: look first into the store of profile {named}, and decide where it belongs."
     if candidates:
         return (
             f"Compare {', '.join(candidates[:3])} with it; if one is its continuation, relink that one to it."
@@ -143,5 +184,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="dead-end",
-    reads=(READS_SESSIONS, READS_MESSAGES, *vanished.READS, *candidates.READS, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, *vanished.READS, *candidates.READS, *READS, CHILDREN),
 )
