@@ -56,8 +56,14 @@ def is_passing(root: Path, path: str) -> bool:
 def is_own(root: Path, path: str) -> bool:
     """Whether a store lies where a home keeps copies of its own, and not somewhere else in it: there it may
     be another profile's, or another machine's."""
-    parts = _below(root, path)
-    return bool(parts) and (parts[0] in FOLDERS or parts[0].startswith(f"{STORE_NAME}."))
+    return is_in_folder(root, path) or any(
+        each.startswith(f"{STORE_NAME}.") for each in _below(root, path)[:1]
+    )
+
+
+def is_in_folder(root: Path, path: str) -> bool:
+    """Whether a store lies in one of ``FOLDERS``, which no clone of a profile gets without the store."""
+    return any(each in FOLDERS for each in _below(root, path)[:1])
 
 
 def _below(root: Path, path: str) -> tuple[str, ...]:

@@ -101,6 +101,31 @@ def test_a_store_elsewhere_in_the_home_may_be_another_profiles(build: Build) -> 
     assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.HIGH)
 
 
+@pytest.mark.parametrize("place", ["state.db.pre-clean-markers-backup-20260801_090226", "an export"])
+def test_what_a_clone_takes_along_may_be_of_the_profile_that_it_was_made_from(
+    build: Build, place: str
+) -> None:
+    home = build("0.19.0", name="profiles/coder")
+    home.chat("old", 6)
+    if place == "an export":
+        export(home, "old")
+    else:
+        keep(home, place)
+    log_turn(home, "old", "2026-09-21 10:00:00")
+    begin_anew(home)
+    (finding,) = home.findings("STO005")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.HIGH)
+
+
+def test_a_snapshot_of_a_profile_is_its_own(build: Build) -> None:
+    home = build("0.19.0", name="profiles/coder")
+    home.chat("old", 6)
+    keep(home)
+    begin_anew(home)
+    (finding,) = home.findings("STO005")
+    assert finding.verdict is Verdict.FAULT
+
+
 def test_an_export_alone_may_be_of_another_machine(build: Build) -> None:
     home = build("0.19.0")
     home.chat("old", 6)

@@ -17,8 +17,11 @@ so they were in another file. Exports show the same where they keep row ids (JSO
 elsewhere in the home, but both may have come from another machine or profile: alone they leave it
 undecidable, together with a log of this home they do not. Logs alone tell only where the very first row that
 this store was given is still there: turns of sessions that are not in it, more than half a day before, were
-not stored in this file. They may not have been stored at all: undecidable. Where sessions were merely
-deleted, ids do not clash, and the rule is silent. Files outside the home do not count.
+not stored in this file. They may not have been stored at all: undecidable. A profile may be a clone of
+another one: `profile create --clone-all` of 0.17 and newer takes along its logs, its exports and what lies
+next to its store, but neither the store nor state-snapshots/ and backups/: only these two are certain there.
+Where sessions were merely deleted, ids do not clash, and the rule is silent. Files outside the home do not
+count.
 
 What to do
 Stop Hermes and copy the folder first. Look for the store that was here: next to this one, in state-snapshots/
@@ -32,7 +35,7 @@ this home.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from statemend.audit.anew import READS, Beginning, Older, in_exports, in_logs, in_stores
@@ -40,7 +43,7 @@ from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
-from statemend.evidence.other_stores import is_own
+from statemend.evidence.other_stores import is_in_folder, is_own
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -50,11 +53,18 @@ def check(context: Context) -> Iterator[Finding]:
     logs = list(in_logs(context, beginning))
     strange = [each for each in (*stores, *exports) if each.strange]
     logged = {each.session_id for each in logs}
-    root = Path(context.home.root)
-    if any(each.session_id in logged or is_own(root, each.where) for each in strange):
+    if any(_is_certain(context, each, logged) for each in strange):
         yield _finding(context, beginning, Verdict.FAULT, stores, exports, logs)
     elif strange or logs:
         yield _finding(context, beginning, Verdict.UNDECIDABLE, stores, exports, logs)
+
+
+def _is_certain(context: Context, older: Older, logged: Collection[str]) -> bool:
+    """Whether a session that the store cannot have had was in a store of this very home."""
+    root = Path(context.home.root)
+    if context.home.place:  # of a profile, and it may be a clone
+        return is_in_folder(root, older.where)
+    return older.session_id in logged or is_own(root, older.where)
 
 
 def _finding(
