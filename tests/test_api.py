@@ -22,6 +22,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = statemend.nothing
 
 
+@pytest.mark.parametrize("name", ["scan", "survey", "plan"])
+def test_a_keyword_that_there_is_not_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rule'"):
+        getattr(statemend, name)(tmp_path, rule=["ORP001"])
+
+
 def test_importing_loads_nothing_heavy() -> None:
     code = "import sys, statemend; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,6 +5,10 @@
 ``plan(path)`` makes a repair plan of the findings; ``rehearse``, ``apply``, ``verify`` and ``undo`` try it,
 carry it out, tell what became of it and take it back; ``cleanup`` deletes what a file preserves. Everything
 behind them is imported at the first use.
+
+What an audit is asked is said by keyword, alike for ``scan``, ``survey`` and ``plan``: ``exports``,
+``rules``, ``ignore``, ``deep``, ``now``, ``progress``; ``statemend.audit.request.Asked`` tells what each
+means.
 """
 
 from __future__ import annotations

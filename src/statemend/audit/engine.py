@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Unpack
 
 import msgspec
 
 from statemend.audit import registry
 from statemend.audit.company import Company, Member
-from statemend.audit.context import Context, Progress
+from statemend.audit.context import Context
 from statemend.audit.finding import Finding, Severity
 from statemend.audit.known import is_known
 from statemend.audit.opening import Opened, facts_of, open_store, unchanged
 from statemend.audit.outcome import Audit, FailOn, RuleResult, Status, StoreFacts, exit_code
 from statemend.audit.reads import tables_read
+from statemend.audit.request import Asked, Observer, Request, settle
 from statemend.audit.rule import Level, Rule
 from statemend.errors import StatemendError, UsageError
 from statemend.evidence.belonging import share
@@ -33,51 +35,23 @@ __all__ = ["Audit", "FailOn", "RuleResult", "Status", "StoreFacts", "audit", "ex
 
 _SEVERITIES = list(Severity)
 
-#: Looks at an audit whose rules have run while its store is still open.
-Observer = Callable[[Context, Sequence[Finding]], None]
-
-
-class _Request(msgspec.Struct, frozen=True):
-    """What was asked for, the same for each store of a home."""
-
-    exports: Sequence[Path]
-    rules: Sequence[Rule]
-    ignored: Mapping[str, str]
-    live: bool
-    deep: bool
-    now: float
-    progress: Progress | None
-    observe: Observer | None
-
 
 def audit(
-    path: Path | Home,
-    *,
-    exports: Sequence[Path] = (),
-    rules: Sequence[str] | None = None,
-    ignore: Sequence[str] | Mapping[str, str] = (),
-    live: bool = False,
-    deep: bool = False,
-    now: float | None = None,
-    progress: Progress | None = None,
-    observe: Observer | None = None,
+    path: Path | Home, *, live: bool = False, observe: Observer | None = None, **asked: Unpack[Asked]
 ) -> Audit:
-    """Audit one store: that of the home at ``path``, or the store at ``path``, together with the folders and
-    files ``exports``. Where the home has profiles, or is a profile's, the other stores are asked and not
-    audited, unless the store itself was named.
+    """Audit one store: that of the home at ``path``, or the store at ``path``. Where the home has profiles,
+    or is a profile's, the other stores are asked and not audited, unless the store itself was named.
 
-    ``rules`` names the rules to run (ids, slugs or families); ``None`` runs all. ``ignore`` names those of
-    them to leave out; a mapping says for each name who asked for it, for the report to tell. ``live`` allows
-    a copy of a store that a process holds. ``deep`` checks the whole file. ``now`` is epoch seconds, by
-    default the present. ``observe`` is called once, after the rules, with their findings and the store as
-    they saw it: who wants more of it reads it there, since a second opening could show another state.
-    Nothing is written beside the store.
+    ``live`` allows a copy of a store that a process holds. ``observe`` is called once, after the rules, with
+    their findings and the store as they saw it: who wants more of it reads it there, since a second opening
+    could show another state. ``Asked`` tells the other keywords: ``exports``, ``rules``, ``ignore``,
+    ``deep``, ``now`` and ``progress``. Nothing is written beside the store.
 
     Raises ``UsageError`` for a path without a store or an unknown rule, ``StoreHeld`` for a store in use
     without ``live``, ``Undetermined`` when nothing at all can be said. A store that cannot be read is not an
     error: the rules that need it could not run.
     """
-    request = _request(exports, rules, ignore, live, deep, now, progress, observe)
+    request = settle(live=live, observe=observe, **asked)
     home = path if isinstance(path, Home) else find_home(path)
     with ExitStack() as stack:
         opened = open_store(home, stack, live=live)
@@ -88,16 +62,7 @@ def audit(
 
 
 def survey(
-    path: Path,
-    *,
-    exports: Sequence[Path] = (),
-    rules: Sequence[str] | None = None,
-    ignore: Sequence[str] | Mapping[str, str] = (),
-    live: bool = False,
-    deep: bool = False,
-    now: float | None = None,
-    progress: Progress | None = None,
-    observe: Observer | None = None,
+    path: Path, *, live: bool = False, observe: Observer | None = None, **asked: Unpack[Asked]
 ) -> tuple[Audit, ...]:
     """Audit every store of the home at ``path``, its own first, then those of its profiles by name; of a
     profile's folder or a store file that one alone.
@@ -105,7 +70,7 @@ def survey(
     Everything is as for ``audit``; ``observe`` is called for each store. A profile's store that cannot be
     opened is no error: no rule could run on it, and the others are audited.
     """
-    request = _request(exports, rules, ignore, live, deep, now, progress, observe)
+    request = settle(live=live, observe=observe, **asked)
     found = find_homes(path)
     with ExitStack() as stack:
         stores = [open_store(home, stack, live=live, stores=len(found.homes)) for home in found.homes]
@@ -118,21 +83,6 @@ def survey(
             passed_over = found.skipped if number == 0 else ()
             audits.append(_audit(opened, company, request, first=number == 0, passed_over=passed_over))
         return tuple(_finished(done, opened) for done, opened in zip(audits, stores, strict=True))
-
-
-def _request(
-    exports: Sequence[Path],
-    rules: Sequence[str] | None,
-    ignore: Sequence[str] | Mapping[str, str],
-    live: bool,
-    deep: bool,
-    now: float | None,
-    progress: Progress | None,
-    observe: Observer | None,
-) -> _Request:
-    chosen, ignored = registry.without(registry.select(rules), ignore)
-    at = time.time() if now is None else now
-    return _Request(exports, chosen, ignored, live, deep, at, progress, observe)
 
 
 def _witnesses(path: Path, home: Home, stack: ExitStack) -> Company | None:
@@ -163,7 +113,7 @@ def _witnesses(path: Path, home: Home, stack: ExitStack) -> Company | None:
 def _audit(
     opened: Opened,
     company: Company | None,
-    request: _Request,
+    request: Request,
     *,
     first: bool = True,
     passed_over: tuple[Skipped, ...] = (),

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 import statemend
 from statemend.audit import registry
-from statemend.audit.context import Context, Progress
+from statemend.audit.context import Context
 from statemend.audit.engine import audit
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
+from statemend.audit.request import Asked
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
 from statemend.evidence.inventory import Home
 from statemend.repair.conflicts import Claims, in_order
@@ -42,54 +43,32 @@ class Draft(msgspec.Struct, frozen=True):
 def make_plan(
     path: Path | Home,
     *,
-    exports: Sequence[Path] = (),
     recipes: Sequence[str] | None = None,
-    rules: Sequence[str] | None = None,
-    ignore: Sequence[str] | Mapping[str, str] = (),
-    now: float | None = None,
-    deep: bool = False,
     restore: Sequence[str] = (),
-    progress: Progress | None = None,
+    **asked: Unpack[Asked],
 ) -> Plan:
     """Plan the repair of the home or store at ``path``; see ``draft``."""
-    made = draft(
-        path,
-        exports=exports,
-        recipes=recipes,
-        rules=rules,
-        ignore=ignore,
-        now=now,
-        deep=deep,
-        restore=restore,
-        progress=progress,
-    )
-    return made.plan
+    return draft(path, recipes=recipes, restore=restore, **asked).plan
 
 
 def draft(
     path: Path | Home,
     *,
-    exports: Sequence[Path] = (),
     recipes: Sequence[str] | None = None,
-    rules: Sequence[str] | None = None,
-    ignore: Sequence[str] | Mapping[str, str] = (),
-    now: float | None = None,
-    deep: bool = False,
     restore: Sequence[str] = (),
-    progress: Progress | None = None,
+    **asked: Unpack[Asked],
 ) -> Draft:
-    """Audit the home or store at ``path`` with the folders and files ``exports``, and plan its repair. Of a
-    home with profiles it is the repair of its own store; a profile is planned for by its folder.
+    """Audit the home or store at ``path`` as ``asked``, and plan its repair. Of a home with profiles it is
+    the repair of its own store; a profile is planned for by its folder.
 
-    ``recipes`` names those that may be used, ``rules`` the rules to run; ``None`` means all. ``ignore`` names
-    rules to leave out; a mapping says for each who asked for it. ``now`` is epoch seconds, by default the
-    present; ``SOURCE_DATE_EPOCH`` in the environment fixes the time that the plan bears. ``deep`` looks at
-    the whole file, search indexes included. ``restore`` are ids of sessions that were lawfully deleted, as
-    far as can be told, and are wanted back. A plan with nothing to do has no steps and no choices.
+    ``recipes`` names those that may be used; ``None`` means all. ``restore`` are ids of sessions that were
+    lawfully deleted, as far as can be told, and are wanted back. ``SOURCE_DATE_EPOCH`` in the environment
+    fixes the time that the plan bears. A plan with nothing to do has no steps and no choices.
 
     Raises ``UsageError`` for a path without a store, a name that does not exist or a session of which nothing
     is left to restore, ``StoreHeld`` for a store in use, ``StoreUnreadable`` for one that cannot be read.
     """
+    exports = asked.get("exports", ())
     chosen = select(recipes)
     for named in (path.store if isinstance(path, Home) else path, *exports):
         if not _is_text(str(named)):
@@ -103,16 +82,8 @@ def draft(
             raise StoreUnreadable(context.refusal or f"{context.store_label}: cannot be read")
         made.append(_plan(RecipeContext(context, findings, restore), chosen, beside))
 
-    looked = audit(
-        home,
-        exports=beside,
-        rules=rules,
-        ignore=ignore,
-        now=now,
-        deep=deep,
-        progress=progress,
-        observe=observe,
-    )
+    asked["exports"] = beside
+    looked = audit(home, observe=observe, **asked)
     (plan,) = made
     return Draft(
         msgspec.structs.replace(plan, made_at=_made_at(looked.at)), looked.undetermined, looked.ignored

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from statemend.audit.context import Context
 from statemend.audit.engine import audit, survey
 from statemend.audit.finding import Finding
-from statemend.audit.outcome import Audit, FailOn
+from statemend.audit.outcome import FailOn
+from statemend.audit.request import Asked
 from statemend.errors import StatemendError
 from statemend.report import content
 from statemend.report.build import Seen, build
@@ -22,43 +23,27 @@ from statemend.report.model import MessageText, Report
 def produce(
     path: Path,
     *,
-    exports: Sequence[Path] = (),
-    rules: Sequence[str] | None = None,
-    ignore: Sequence[str] | Mapping[str, str] = (),
-    live: bool = False,
-    deep: bool = False,
+    profiles: bool = True,
     with_content: bool = False,
     fail_on: FailOn = FailOn.FAULT,
-    profiles: bool = True,
-    now: float | None = None,
-    progress: Callable[[str], None] | None = None,
+    live: bool = False,
+    **asked: Unpack[Asked],
 ) -> Report:
     """The report of the home or store at ``path``: of all its stores, or without ``profiles`` of its own.
-    ``with_content`` adds the texts of the messages that findings name. Everything else is as for ``survey``,
-    and so are the errors."""
+    ``with_content`` adds the texts of the messages that findings name, and of the first of each candidate.
+    Everything else is as for ``survey``, and so are the errors."""
     reading = _Reading(with_content=with_content)
-    found = (survey if profiles else _alone)(
-        path,
-        exports=exports,
-        rules=rules,
-        ignore=ignore,
-        live=live,
-        deep=deep,
-        now=now,
-        progress=progress,
-        observe=reading.take,
-    )
+    if profiles:
+        found = survey(path, live=live, observe=reading.take, **asked)
+    else:
+        found = (audit(path, live=live, observe=reading.take, **asked),)
     return build(
         [Seen(each, reading.excerpts.get(each.store.path)) for each in found],
         home=str(path) if os.path.isdir(path) else None,
-        exports=map(str, exports),
+        exports=map(str, asked.get("exports", ())),
         fail_on=fail_on,
         contents=reading.contents,
     )
-
-
-def _alone(path: Path, **asked: Any) -> tuple[Audit, ...]:
-    return (audit(path, **asked),)
 
 
 class _Reading:
