@@ -153,7 +153,8 @@ def scan(
         bool,
         typer.Option(
             "--with-content",
-            help="Show the texts of the messages that findings name: html, md, json, jsonl.",
+            help="Show the texts of the messages that findings name, and of the first of each candidate: "
+            "html, md, json, jsonl.",
         ),
     ] = False,
     force: Annotated[
