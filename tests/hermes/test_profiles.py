@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hermes.home import MINUTE, HermesHome
+from tests.hermes.home import HermesHome
+from tests.hermes.profiles import move, served, with_profile
 
 from statemend.audit.engine import exit_code, survey
 from statemend.audit.finding import Finding, Verdict
@@ -15,17 +15,6 @@ from statemend.audit.finding import Finding, Verdict
 Make = Callable[..., HermesHome]
 
 TALK = "20260801_090000_aaaaaa"
-
-
-def served(home: HermesHome, profile: str | None, chat: str) -> str:
-    """The session that a gateway of several profiles has for a chat."""
-    home.advance(MINUTE)
-    return home.process.call("function", module="driver_profiles", name="chat_of", args=[profile, chat])
-
-
-def with_profile(home: HermesHome, name: str, *options: str) -> Path:
-    assert home.hermes("profile", "create", name, *options).code == 0
-    return home.path / "profiles" / name
 
 
 def audited(home: HermesHome, *rules: str) -> list[Finding]:
@@ -206,29 +195,6 @@ def test_a_child_in_another_store_than_its_parent_is_told_once(hermes_home: Make
     assert cut.subject.store == str(work.state_db)
     assert facts(cut)["stores that have it"] == [str(home.state_db)]
     assert facts(cut)["end reason of the parent"] == "compression"
-
-
-def move(source: Path, target: Path, session_id: str) -> None:
-    """Move one session's rows as a tool does that knows nothing of lineage, with foreign keys off."""
-    import apsw
-
-    connection = apsw.Connection(str(target))
-    connection.execute("PRAGMA foreign_keys = OFF")
-    connection.execute("ATTACH ? AS other", (str(source),))
-    for table, column in (("sessions", "id"), ("messages", "session_id")):
-        names = [row[1] for row in connection.execute(f"PRAGMA main.table_info('{table}')")]
-        kept = ", ".join(name for name in names if (table, name) != ("messages", "id"))
-        connection.execute(
-            f"INSERT INTO main.{table} ({kept}) SELECT {kept} FROM other.{table} WHERE {column} = ?",
-            (session_id,),
-        )
-    connection.execute("DETACH other")
-    connection.close()
-    connection = apsw.Connection(str(source))
-    connection.execute("PRAGMA foreign_keys = OFF")
-    connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
-    connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-    connection.close()
 
 
 @pytest.mark.fires("PRO005")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
 from tests.hermes.home import HermesHome
 from tests.hermes.releases import Release
@@ -24,14 +25,15 @@ FAULT, RISK, LEFTOVER, UNDECIDABLE = Verdict.FAULT, Verdict.RISK, Verdict.LEFTOV
 
 @dataclass(frozen=True)
 class Told:
-    """A finding that has to be there: of this session, naming these rows where they are given, and with each
-    of ``ids`` in its evidence. Without ``must`` it only may be there."""
+    """A finding that has to be there: of this session, naming these rows and about this store where they are
+    given, and with each of ``ids`` in its evidence. Without ``must`` it only may be there."""
 
     rule: str
     session: str | None = None
     rows: frozenset[int] | None = None
     verdict: Verdict = FAULT
     ids: tuple[str, ...] = ()
+    store: Path | None = None
     must: bool = True
 
 
@@ -129,5 +131,6 @@ def _is(one: Finding, told: Told) -> bool:
         (one.rule, one.verdict) == (told.rule, told.verdict)
         and told.session in (None, one.subject.session)
         and told.rows in (None, frozenset(one.subject.message_ids))
+        and (told.store is None or str(told.store) == one.subject.store)
         and all(any(id_ in str(fact.value) for fact in one.evidence) for id_ in told.ids)
     )

@@ -26,6 +26,13 @@ def elsewhere(home: HermesHome, *statements: str, bindings: tuple[Any, ...] = ()
             connection.execute(statement, bindings if "?" in statement else ())
 
 
+def wipe(home: HermesHome, session: str) -> None:
+    """Another program deletes a session with its messages."""
+    tables = ("messages", "session_id"), ("sessions", "id")
+    deletes = [f"DELETE FROM {table} WHERE {column} = ?" for table, column in tables]
+    elsewhere(home, *deletes, bindings=(session,))
+
+
 def talk(home: HermesHome, session: str = SESSION, turns: int = 3) -> list[int]:
     """A titled, ended conversation; its rows."""
     home.create_session(session)

@@ -29,6 +29,11 @@ def chat_of(profile: str | None, chat_id: str, reset: bool = False) -> str:
     return (gateway.reset_session(entry.session_key) if reset else entry).session_id
 
 
+def leave() -> None:
+    """The gateway ends."""
+    _GATEWAYS.clear()
+
+
 def adopt(session_id: str, donor: str, target: str) -> dict[str, Any]:
     """What 0.22 does with a session of a profile that it finds in another profile's store."""
     kind = importlib.import_module("hermes_state").SessionDB
