@@ -75,10 +75,30 @@ def test_archived_turns_that_only_prompts_hold_outside_the_store(build: Build) -
     home = build("0.22.2", rich=True)
     put(home, f"only-user-prompts/single-C-{COMPACTED}.jsonl")
     (finding,) = home.findings("EXP008")
-    assert (finding.verdict, finding.severity) == (Verdict.RISK, Severity.MEDIUM)
+    assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.LOW)
     assert finding.subject.session == COMPACTED
     assert facts(finding)["archived messages held so"] == 4
     assert len(finding.subject.message_ids) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "verdict"),
+    [
+        ("sessions: {auto_prune: true}", Verdict.RISK),
+        ("sessions: {auto_prune: false}", Verdict.LEFTOVER),
+        ("sessions: {auto_prune: true, retention_days: -1}", Verdict.LEFTOVER),
+        ("sessions: [", Verdict.LEFTOVER),
+    ],
+)
+def test_they_are_at_risk_where_hermes_deletes_the_session_by_itself(
+    build: Build, settings: str, verdict: Verdict
+) -> None:
+    home = build("0.22.2", rich=True)
+    put(home, f"only-user-prompts/single-C-{COMPACTED}.jsonl")
+    home.file("config.yaml", settings)
+    assert [each.verdict for each in home.findings("EXP008")] == [verdict]
+    home.sql(f"UPDATE sessions SET pinned = 1 WHERE id = '{COMPACTED}'")
+    assert [each.verdict for each in home.findings("EXP008")] == [Verdict.LEFTOVER]
 
 
 def test_archived_turns_that_a_whole_transcript_holds_too_are_silent(build: Build) -> None:
@@ -97,5 +117,5 @@ def test_an_archived_turn_that_is_only_masked_outside_the_store(build: Build) ->
     target = home.root / "session-exports" / path
     target.write_text(target.read_text().replace(plain, f"sk-pro...c123 {plain}"))
     (finding,) = home.findings("EXP008")
-    assert finding.verdict is Verdict.RISK
+    assert finding.verdict is Verdict.LEFTOVER
     assert finding.subject.message_ids == (first,)

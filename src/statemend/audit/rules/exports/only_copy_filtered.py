@@ -3,7 +3,8 @@
 What it means
 An export of the user's prompts has none of the answers; an export with `--redact` has marks where secrets
 were, and sometimes where there were none. Either is the only copy left of a session that is gone, or the only
-export of turns that compaction archived and that the store will lose with the session.
+export of turns that compaction archived. As long as the store has these nothing is lost, so that is a
+leftover; where Hermes will delete the session by itself, it is a risk.
 
 How it happens
 `--redact --delete-after-verified` deletes the originals and leaves the masked text alone, in 0.22 too. Or the
@@ -13,7 +14,8 @@ How we know
 For a session that is gone, everything that names it is put together, message by message: no transcript of it
 is left, or some of its messages are nowhere but with a mask in their text. Nothing in a file says that it was
 redacted; a text counts when it holds a mark as redaction leaves it. For a session that is in the store, each
-archived message is looked up: some file holds it, and none without masks or filter.
+archived message is looked up: some file holds it, and none without masks or filter. Whether Hermes will
+delete the session is told as for EXP010.
 
 What to do
 For a session that is gone, keep the file, and look for a copy of the store from before; what is left comes
@@ -32,6 +34,7 @@ from collections.abc import Iterator
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.pruning import LAST_RUN, PRUNABLE, prunable, pruning
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage
 from statemend.evidence.salvage import Fidelity, Salvage, Salvager, Saved
@@ -42,11 +45,13 @@ from statemend.store.history import RowState
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session."""
     salvager = Salvager(context.store, context.inventory)
+    doomed: frozenset[str] | None = None
     for session in context.coverage:
         if not session.present:
             found = _gone(context, session, salvager)
         elif session.archived and _may_be_alone(session):
-            found = _archived(context, session, salvager)
+            doomed = _doomed(context) if doomed is None else doomed
+            found = _archived(context, session, salvager, is_doomed=session.session_id in doomed)
         else:
             found = None
         if found is not None:
@@ -98,7 +103,16 @@ def _may_be_alone(session: SessionCoverage) -> bool:
     )
 
 
-def _archived(context: Context, session: SessionCoverage, salvager: Salvager) -> Finding | None:
+def _doomed(context: Context) -> frozenset[str]:
+    """The sessions that Hermes will delete by itself; none where the settings do not tell."""
+    settled = context.inventory.settings.trouble is None
+    plan = pruning(context) if settled else None
+    return frozenset(row.id for row in prunable(context)) if plan and plan.certain else frozenset()
+
+
+def _archived(
+    context: Context, session: SessionCoverage, salvager: Salvager, *, is_doomed: bool
+) -> Finding | None:
     left = salvager.session(session.session_id)
     store = context.store.path
     alone = [each for each in left.messages if each.state is RowState.ARCHIVED and _is_alone(each, store)]
@@ -112,10 +126,13 @@ def _archived(context: Context, session: SessionCoverage, salvager: Salvager) ->
         session=session.session_id,
         artifact=_main(left, store),
         message_ids=rows,
+        verdict=Verdict.RISK if is_doomed else Verdict.LEFTOVER,
+        severity=Severity.MEDIUM if is_doomed else Severity.LOW,
         summary=f"Outside the store {number} {verb} held only by exports that mask or filter.",
         evidence=(
             ("archived messages held so", len(alone)),
             ("archived messages of the session", session.archived),
+            ("Hermes deletes the session by itself", is_doomed),
             ("files", listed(artifact.artifact for artifact in session.artifacts)),
         ),
         remedy="Export the session with its archived history, without --redact, and delete nothing before.",
@@ -145,5 +162,5 @@ RULE = Rule(
     recipe="restore",
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS, READS_MESSAGES),
+    reads=(READS_SESSIONS, READS_MESSAGES, PRUNABLE, LAST_RUN),
 )
