@@ -1,8 +1,8 @@
 """Exports of many sessions at once, as far as what they left behind tells that they were one.
 
-A manifest lists the files of one export within seconds of each other, and so do the files themselves where
-the manifest is gone. One file with many sessions is an export of its own; when it was made is then told by
-the time of the file alone, and a copy may be younger.
+A manifest lists the files of one export in quick succession, quicker than Hermes could be started for each,
+and so do the files themselves where the manifest is gone. One file with many sessions is an export of its
+own; when it was made is then told by the time of the file alone, and a copy may be younger.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from statemend.formats.artifact import Artifact, Kind, Section
 
 T = TypeVar("T")
 
-#: What one bulk export writes follows each other within this time, in seconds.
+#: What one bulk export writes follows each other within this time, in seconds, ...
 _PAUSE = 5.0
+#: ... and on average within this one, in which no process of Hermes has started.
+_PACE = 0.5
 _FEWEST = 3
 _ONE_BY_ONE = frozenset({Kind.MARKDOWN, Kind.QMD, Kind.TRACE})
 #: An export of prompts may lack a session because it has none.
@@ -91,12 +93,13 @@ def _bulk(
 
 
 def _runs(items: Iterable[T], time: Callable[[T], float]) -> Iterator[list[T]]:
-    """What was written one right after the other."""
-    run: list[T] = []
+    """What one process wrote, one right after the other."""
+    runs: list[list[T]] = []
     for item in items:
-        if run and not 0 <= time(item) - time(run[-1]) <= _PAUSE:
+        if runs and 0 <= time(item) - time(runs[-1][-1]) <= _PAUSE:
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    for run in runs:
+        if time(run[-1]) - time(run[0]) <= _PACE * (len(run) - 1):
             yield run
-            run = []
-        run.append(item)
-    if run:
-        yield run

@@ -77,10 +77,19 @@ def test_near_misses_are_silent(build: Build, change: str, sessions: tuple[str, 
     assert home.findings("EXP009") == []
 
 
-def test_sessions_exported_one_by_one_are_no_bulk_export(build: Build) -> None:
+@pytest.mark.parametrize("pause", [0.6, 60.0], ids=["by a loop", "by hand"])
+def test_sessions_exported_one_by_one_are_no_bulk_export(build: Build, pause: float) -> None:
+    """Starting Hermes anew for each takes longer than that."""
     home = chats(build())
-    exported(home, *ALL, pause=60.0)
+    exported(home, *ALL, pause=pause)
     assert home.findings("EXP009") == []
+
+
+def test_a_session_that_took_long_does_not_part_a_bulk_export(build: Build) -> None:
+    home = chats(build())
+    exported(home, *ALL[:2])
+    exported(home, *ALL[2:], at=AT + 1.0)
+    assert [finding.subject.session for finding in home.findings("EXP009")] == ["open"]
 
 
 def test_a_later_export_of_everything_settles_it(build: Build) -> None:

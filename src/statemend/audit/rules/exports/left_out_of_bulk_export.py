@@ -10,20 +10,21 @@ pruning does, and pruning takes only those that have ended (#89223). Many sessio
 are closed without a word, gateways, failed subagents.
 
 How we know
-The files that one manifest lists within seconds of each other, or that say so themselves where no manifest
-lies with them, are one bulk export, if they are of three sessions at least; so is one file with as many. It
-has every session of its sources that had ended by then, begun no earlier than the first and no later than
-the last of them; so the filter was no narrower than that. A session of the same sources and the same stretch
-of time that was open then is not in it, and some of its messages are in no other file either. A JSONL file
-that says when each session was last active lists all sessions, whatever it lacks, and one of 0.17 or older
-takes open ones: of these nothing is said. When a file with many sessions was made is told by its own time.
+The files that one manifest lists in quicker succession than Hermes can be started for each, or that say so
+themselves where no manifest lies with them, are one bulk export, if they are of three sessions at least; so
+is one file with as many. It has every session of its sources that had ended by then, begun no earlier than
+the first and no later than the last of them; so the filter was no narrower than that. A session of the same
+sources and the same stretch of time that was open then is not in it, and some of its messages are in no
+other file either. A JSONL file that says when each session was last active lists all sessions, whatever it
+lacks, and one of 0.17 or older takes open ones: of these nothing is said. When a file with many sessions
+was made is told by its own time.
 
 What to do
 Export the session by itself, or everything without a filter, which takes open sessions too.
 
 When it is a false alarm
 A filter that open sessions happen not to meet (a title, a number of messages) looks the same, and so do
-sessions that somebody chose and exported one right after the other.
+sessions that a program chose and exported without starting Hermes for each.
 """
 
 from __future__ import annotations
