@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from statemend.cli.rules import Format
+from statemend.cli.options import Format, NewRun, OutcomeFormat, PlanFile
 
 HELP = """Carry out a plan, whole, or change nothing.
 
@@ -40,14 +37,9 @@ def register(app: typer.Typer) -> None:
 
 
 def apply(
-    plan: Annotated[
-        Path, typer.Argument(metavar="PLAN", readable=False, help="A plan that `statemend plan` wrote.")
-    ],
-    run_dir: Annotated[
-        Path | None,
-        typer.Option("--run-dir", metavar="DIR", help="The folder of the run; it must not exist yet."),
-    ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
+    plan: PlanFile,
+    run_dir: NewRun = None,
+    format_: OutcomeFormat = Format.TABLE,
 ) -> int:
     """Apply, show the outcome, and return the exit code."""
     from statemend.cli import terminal

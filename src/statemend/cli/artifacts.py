@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from statemend.cli.options import Exports, Live
-from statemend.cli.rules import Format
+from statemend.cli.options import Exports, Format, Home, Live, OwnTexts
 
 HELP = """List everything beside a store that holds messages or traces of sessions.
 
@@ -35,14 +34,10 @@ def register(app: typer.Typer) -> None:
 
 
 def artifacts(
-    home: Annotated[
-        Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
-    ],
+    home: Home,
     exports: Exports = None,
     live: Live = False,
-    with_content: Annotated[
-        bool, typer.Option("--with-content", help="Show the texts that the store's own tables kept.")
-    ] = False,
+    with_content: OwnTexts = False,
     format_: Annotated[Format, typer.Option("--format", help="How to list them.")] = Format.TABLE,
 ) -> int:
     """List them. A file that could not be read, or a store, leaves something undetermined."""
@@ -50,6 +45,7 @@ def artifacts(
     from statemend.errors import StoreUnreadable
     from statemend.evidence.inventory import find_home, take
     from statemend.report.artifact_list import collect
+    from statemend.report.artifact_table import renderable
     from statemend.store.connection import open_for_audit
 
     found = find_home(home)
@@ -61,14 +57,6 @@ def artifacts(
             fault = str(error)
         beside = take(found, exports or (), tell, store=store)
         listed = collect(beside, store, fault, with_content=with_content)
-    if format_ is Format.JSON:
-        from statemend.cli.output import emit
-        from statemend.report.json import dump
-
-        emit(dump(listed))
-    else:
-        from statemend.report.artifact_table import renderable
-
-        terminal.show(renderable(listed))
+    terminal.answer(listed, format_, lambda: renderable(listed))
     unsure = fault is not None or any(skipped.unread for skipped in listed.skipped)
     return StoreUnreadable.exit_code if unsure else 0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from statemend.cli.rules import Format
+from statemend.cli.options import Format, RunFolder
 
 HELP = """Pack the folder of a run, of a playbook, a repair or a cleanup, for others to read.
 
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def bundle(
-    run: Annotated[Path, typer.Argument(metavar="RUN", readable=False, help="The folder of a run.")],
+    run: RunFolder,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="The file; by default RUN.tar.gz, here."),
@@ -42,14 +42,9 @@ def bundle(
     """Pack, and show what was left out."""
     from statemend.cli import terminal
     from statemend.playbook.bundle import pack
+    from statemend.report.bundle_table import of_bundle
 
     packed = pack(run, output or Path(f"{run.resolve().name}.tar.gz"), with_content=with_content)
-    if format_ is Format.JSON:
-        from statemend.cli.output import emit
-        from statemend.report.json import dump
-
-        emit(dump(packed))
-    else:
-        from statemend.report.bundle_table import of_bundle
-
-        terminal.show(of_bundle(packed.path, packed.size, packed.files, packed.left_out))
+    terminal.answer(
+        packed, format_, lambda: of_bundle(packed.path, packed.size, packed.files, packed.left_out)
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from statemend.cli.rules import Format
+from statemend.cli.options import Format, Home, NewRun, OutcomeFormat, PlanFormat, ReplacePlan
 
 HELP = """Delete sessions that a file preserves whole, or copies of rows. Separate from repairs, and last.
 
@@ -82,9 +82,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    home: Annotated[
-        Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
-    ],
+    home: Home,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="PLAN", help="Write the plan here, for you alone.")
     ],
@@ -107,10 +105,8 @@ def plan(
         list[Path] | None,
         typer.Option("--after", metavar="RUN", help="A repair elsewhere, to be verified first. Repeatable."),
     ] = None,
-    format_: Annotated[
-        Format, typer.Option("--format", help="How to show the plan; the file is JSON.")
-    ] = Format.TABLE,
-    force: Annotated[bool, typer.Option("--force", help="Let -o replace a file that is there.")] = False,
+    format_: PlanFormat = Format.TABLE,
+    force: ReplacePlan = False,
 ) -> int:
     """Plan, write the plan, show it, and return the exit code."""
     from statemend.cli import output as out
@@ -158,29 +154,19 @@ def apply(
             metavar="PLAN", readable=False, help="A cleanup plan, or the folder of a cleanup that broke off."
         ),
     ],
-    run_dir: Annotated[
-        Path | None,
-        typer.Option("--run-dir", metavar="DIR", help="The folder of the run; it must not exist yet."),
-    ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
+    run_dir: NewRun = None,
+    format_: OutcomeFormat = Format.TABLE,
 ) -> int:
     """Delete, show the outcome, and return the exit code."""
     from statemend.cli import terminal
     from statemend.cli.runs import InterruptedRunError
     from statemend.repair.cleanup import apply as job
+    from statemend.report.cleanup_table import of_cleanup
 
     try:
         with terminal.progress() as tell:
             done = job(plan, run_dir=run_dir, progress=tell)
     except KeyboardInterrupt as error:
         raise InterruptedRunError from error
-    if format_ is Format.JSON:
-        from statemend.cli.output import emit
-        from statemend.report.json import dump
-
-        emit(dump(done))
-    else:
-        from statemend.report.cleanup_table import of_cleanup
-
-        terminal.show(of_cleanup(done))
+    terminal.answer(done, format_, lambda: of_cleanup(done))
     return done.exit_code

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from statemend.cli.rules import Format
+from statemend.cli.options import Format
 
 HELP = """Explain a rule: what it means, how it happens, how we know, what to do, when it is a false alarm.
 

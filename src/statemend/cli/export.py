@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from statemend.cli.options import Live
+from statemend.cli import options
+from statemend.cli.options import Live, Store
 from statemend.errors import StatemendError
 
 HELP = """Write sessions into files that Hermes reads, the archived turns included, and prove each file.
@@ -53,22 +54,13 @@ class View(StrEnum):
     DISPLAY = "display"
 
 
-class As(StrEnum):
-    """How the outcome is shown."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def register(app: typer.Typer) -> None:
     """Add the verb to ``app``."""
     app.command("export", help=HELP, short_help="Write sessions again, whole, and prove it.")(export)
 
 
 def export(
-    store: Annotated[
-        Path, typer.Argument(metavar="STORE", readable=False, help="A Hermes home, or a store file.")
-    ],
+    store: Store,
     output: Annotated[
         Path,
         typer.Option("-o", "--output", metavar="DIR", help="The folder to write into, outside the home."),
@@ -93,12 +85,14 @@ def export(
         bool, typer.Option("--force", help="Replace an export of the session that shows nothing more.")
     ] = False,
     live: Live = False,
-    report: Annotated[As, typer.Option("--report", help="How to show what was done.")] = As.TABLE,
+    report: Annotated[
+        options.Format, typer.Option("--report", help="How to show what was done.")
+    ] = options.Format.TABLE,
 ) -> int:
     """Export, prove, show, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.output import emit
     from statemend.repair import reexport as job
+    from statemend.report.export_table import renderable
 
     try:
         with terminal.progress() as tell:
@@ -116,12 +110,5 @@ def export(
             )
     except KeyboardInterrupt as error:
         raise InterruptedExportError("interrupted; files that have their name are whole, and stay") from error
-    if report is As.JSON:
-        from statemend.report.json import dump
-
-        emit(dump(done))
-    else:
-        from statemend.report.export_table import renderable
-
-        terminal.show(renderable(done))
+    terminal.answer(done, report, lambda: renderable(done))
     return done.exit_code

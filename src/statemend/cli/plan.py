@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from statemend.cli.options import Config
-from statemend.cli.rules import Format
+from statemend.cli.options import (
+    Config,
+    Deep,
+    Exports,
+    Format,
+    Home,
+    Ignore,
+    PlanFormat,
+    ReplacePlan,
+)
 
 HELP = """Plan the repair of a Hermes home, or a single store. Nothing is changed.
 
@@ -41,9 +49,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    home: Annotated[
-        Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
-    ],
+    home: Home,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="PLAN", help="Write the plan here, readable by you alone."),
@@ -52,18 +58,8 @@ def plan(
         list[str] | None,
         typer.Option("--recipe", metavar="NAMES", help="Use these recipes only, by comma. Repeatable."),
     ] = None,
-    exports: Annotated[
-        list[Path] | None,
-        typer.Option("--exports", metavar="DIR", help="Another folder or file with exports. Repeatable."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore",
-            metavar="NAMES",
-            help="Leave these rules out, named as for scan. Repeatable.",
-        ),
-    ] = None,
+    exports: Exports = None,
+    ignore: Ignore = None,
     config: Config = None,
     restore: Annotated[
         list[str] | None,
@@ -72,14 +68,9 @@ def plan(
         ),
     ] = None,
     sql: Annotated[bool, typer.Option("--sql", help="Show the statements instead of the summary.")] = False,
-    format_: Annotated[
-        Format, typer.Option("--format", help="How to show the plan; the file is JSON.")
-    ] = Format.TABLE,
-    deep: Annotated[
-        bool | None,
-        typer.Option("--deep/--no-deep", help="Check the whole file and its search indexes too. Slower."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let -o replace a file that is there.")] = False,
+    format_: PlanFormat = Format.TABLE,
+    deep: Deep = None,
+    force: ReplacePlan = False,
 ) -> int:
     """Plan, write the plan, show it, and return the exit code."""
     from statemend.cli import output as out

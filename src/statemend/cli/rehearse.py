@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from statemend.cli.rules import Format
+from statemend.cli.options import Format, OutcomeFormat, PlanFile
 
 HELP = """Try a plan on a private copy of its store. The store itself is only read.
 
@@ -29,25 +26,16 @@ def register(app: typer.Typer) -> None:
 
 
 def rehearse(
-    plan: Annotated[
-        Path, typer.Argument(metavar="PLAN", readable=False, help="A plan that `statemend plan` wrote.")
-    ],
-    format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
+    plan: PlanFile,
+    format_: OutcomeFormat = Format.TABLE,
 ) -> int:
     """Rehearse, show the outcome, and return the exit code."""
     from statemend.cli import terminal
     from statemend.errors import RolledBack
     from statemend.repair.rehearse import rehearse as job
+    from statemend.report.run_table import of_rehearsal
 
     with terminal.progress() as tell:
         outcome = job(plan, progress=tell)
-    if format_ is Format.JSON:
-        from statemend.cli.output import emit
-        from statemend.report.json import dump
-
-        emit(dump(outcome))
-    else:
-        from statemend.report.run_table import of_rehearsal
-
-        terminal.show(of_rehearsal(outcome, str(plan)))
+    terminal.answer(outcome, format_, lambda: of_rehearsal(outcome, str(plan)))
     return 0 if outcome.passed else RolledBack.exit_code

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from statemend.cli.options import Format
 
 HELP = """List every rule, in the order in which they run.
 
@@ -16,13 +17,6 @@ Examples:
   statemend rules
   statemend rules --format json | jq '.rules[].id'
 """
-
-
-class Format(StrEnum):
-    """How the list is written."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:

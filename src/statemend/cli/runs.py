@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from statemend.cli.rules import Format
+from statemend.cli.options import Format
 from statemend.errors import StatemendError
 
 if TYPE_CHECKING:
@@ -22,16 +22,10 @@ class InterruptedRunError(StatemendError):
 
 def finish(run: Run, format_: Format) -> int:
     """Show a run, and return the exit code of its state."""
-    if format_ is Format.JSON:
-        from statemend.cli.output import emit
-        from statemend.report.json import dump
+    from statemend.cli.terminal import answer
+    from statemend.report.run_table import of_run
 
-        emit(dump(run))
-    else:
-        from statemend.cli.terminal import show
-        from statemend.report.run_table import of_run
-
-        show(of_run(run))
+    answer(run, format_, lambda: of_run(run))
     return exit_code(run)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statemend.cli.options import Config, Exports, Live
+from statemend.cli.options import Config, Deep, Exports, Home, Ignore, Live
 
 if TYPE_CHECKING:
     from statemend.report.baseline import BaselineFile
@@ -91,9 +91,7 @@ def register(app: typer.Typer) -> None:
 
 
 def scan(
-    home: Annotated[
-        Path, typer.Argument(metavar="HOME", readable=False, help="A Hermes home, or a store file.")
-    ],
+    home: Home,
     exports: Exports = None,
     rules: Annotated[
         list[str] | None,
@@ -115,10 +113,7 @@ def scan(
             help="Write the report here, readable by you alone.",
         ),
     ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", metavar="NAMES", help="Leave these out, named as for --rules. Repeatable."),
-    ] = None,
+    ignore: Ignore = None,
     config: Config = None,
     fail_on: Annotated[
         FailOn | None,
@@ -144,10 +139,7 @@ def scan(
             help="Write the ids of all findings here, for a later --baseline.",
         ),
     ] = None,
-    deep: Annotated[
-        bool | None,
-        typer.Option("--deep/--no-deep", help="Check the whole file and its search indexes too. Slower."),
-    ] = None,
+    deep: Deep = None,
     live: Live = False,
     with_content: Annotated[
         bool,

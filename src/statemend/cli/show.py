@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from statemend.cli.options import Exports, Live
-from statemend.cli.rules import Format
+from statemend.cli.options import Exports, Format, Live, OwnTexts, Store
 
 HELP = """Show one session: its rows by state, its views, its place in a family, and the files that hold it.
 
@@ -29,22 +28,18 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    store: Annotated[
-        Path, typer.Argument(metavar="STORE", readable=False, help="A Hermes home, or a store file.")
-    ],
+    store: Store,
     session: Annotated[str, typer.Argument(metavar="SESSION", help="A session id, or the beginning of one.")],
     exports: Exports = None,
     live: Live = False,
-    with_content: Annotated[
-        bool, typer.Option("--with-content", help="Show the texts that the store's own tables kept.")
-    ] = False,
+    with_content: OwnTexts = False,
     format_: Annotated[Format, typer.Option("--format", help="How to show it.")] = Format.TABLE,
 ) -> int:
     """Show one session."""
     from statemend.cli import terminal
-    from statemend.cli.output import emit
     from statemend.evidence.inventory import find_home, take
     from statemend.report.session import read, resolve
+    from statemend.report.session_table import renderable
     from statemend.store.connection import open_for_audit
 
     home = find_home(store)
@@ -52,12 +47,5 @@ def show(
         inventory = take(home, exports or (), tell, store=opened)
         wanted = resolve(opened, inventory, session)
         report = read(opened, inventory, wanted, with_content=with_content)
-    if format_ is Format.JSON:
-        from statemend.report.json import dump
-
-        emit(dump(report))
-    else:
-        from statemend.report.session_table import renderable
-
-        terminal.show(renderable(report))
+    terminal.answer(report, format_, lambda: renderable(report))
     return 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from statemend.cli.options import Format
 from statemend.cli.output import emit
 
 if TYPE_CHECKING:
@@ -41,6 +42,16 @@ def plain(content: RenderableType) -> str:
     )
     console.print(content)
     return "".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines())
+
+
+def answer(value: Any, format_: Format, table: Callable[[], RenderableType]) -> None:
+    """Print what a verb found or did, as JSON or as the ``table`` that is made of it."""
+    if format_ is Format.JSON:
+        from statemend.report.json import dump
+
+        emit(dump(value))
+    else:
+        show(table())
 
 
 class Progress:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from statemend.cli.rules import Format
+from statemend.cli.options import Format, OutcomeFormat, RunFolder
 
 HELP = """Tell what became of a run: from the rows of the store, not from what was meant to happen.
 
@@ -30,8 +27,8 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN", readable=False, help="The folder of a run.")],
-    format_: Annotated[Format, typer.Option("--format", help="How to show the outcome.")] = Format.TABLE,
+    run_dir: RunFolder,
+    format_: OutcomeFormat = Format.TABLE,
 ) -> int:
     """Look, show what was found, and return the exit code."""
     from statemend.cli import terminal
