@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.hermes.damage.catalogue import LEFTOVER, Steps, Told, damage
 from tests.hermes.damage.means import SESSION, talk
 from tests.hermes.home import DAY, HermesHome
@@ -31,7 +33,7 @@ def runs_that_never_end(home: HermesHome) -> Steps:
     for number in range(12):
         home.exchange(home.create_session(f"cron_flood_20261201_0900{number:02}", "cron"), number)
     home.advance(30 * DAY)
-    return [Told("LIF002", verdict=LEFTOVER)]
+    return [Told("LIF002", verdict=LEFTOVER, ids=("cron_flood_20261201_090011",))]
 
 
 @damage("LIF003")
@@ -42,7 +44,7 @@ def an_account_makes_a_ghost(home: HermesHome) -> Steps:
     yield
     home.store("update_token_counts", SESSION, 7, 5)
     home.advance(2 * DAY)
-    return [Told("LIF003", verdict=LEFTOVER)]
+    return [Told("LIF003", verdict=LEFTOVER, ids=(SESSION,))]
 
 
 @damage("LIF004", since="0.16")
@@ -53,3 +55,14 @@ def a_lock_never_ends(home: HermesHome) -> Steps:
     assert home.store("try_acquire_compression_lock", SESSION, "somebody")
     home.rows("UPDATE compression_locks SET expires_at = ?", home.now + 900 * DAY)
     return [Told("LIF004", SESSION)]
+
+
+@damage("LIF005", since="0.18")
+def tests_run_with_this_home(home: HermesHome) -> Steps:
+    """The gateway of a test keeps its routes here (#82770)."""
+    talk(home)
+    yield
+    scope = "/tmp/pytest-of-somebody/pytest-7/test_routes0/sessions"
+    entry = json.dumps({"session_id": SESSION, "session_key": "agent:main:telegram:dm:1"})
+    home.store("save_gateway_routing_entry", "agent:main:telegram:dm:1", entry, scope=scope)
+    return [Told("LIF005", verdict=LEFTOVER, ids=(SESSION, scope))]

@@ -139,7 +139,7 @@ def one_chat_in_two_sessions(home: HermesHome) -> Steps:
     home.exchange(SESSION, 2)
     yield
     home.rows("UPDATE sessions SET session_key = ? WHERE id IN (?, ?)", key, routed, SESSION)
-    return [Told("LIN012", verdict=UNDECIDABLE)]
+    return [Told("LIN012", verdict=UNDECIDABLE, ids=(routed, SESSION))]
 
 
 @damage("LIN011")
@@ -157,3 +157,16 @@ def the_row_of_a_run_is_made_in_passing(home: HermesHome) -> Steps:
     home.append(run, "user", goal)
     home.append(run, "assistant", "Owls do.")
     return [Told("LIN011", run)]
+
+
+@damage("LIN013")
+def a_line_loses_its_links(home: HermesHome) -> Steps:
+    """As in imports that drop the parent, and in releases before 0.13. Those number the titles; from 0.20 on
+    the title moves on."""
+    first, continuation = rotated(home)
+    home.title(continuation, "Garden #2")
+    home.title(first, "Garden")
+    yield
+    home.rows("UPDATE sessions SET parent_session_id = NULL WHERE id = ?", continuation)
+    home.rows("UPDATE sessions SET end_reason = 'cli_close' WHERE id = ?", first)
+    return [Told("LIN013", first, ids=(continuation,))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.hermes.damage.catalogue import LEFTOVER, Steps, Told, damage
+from tests.hermes.damage.catalogue import LEFTOVER, RISK, Steps, Told, damage
 from tests.hermes.damage.means import SESSION, rows, talk
 from tests.hermes.home import HermesHome
 
@@ -45,3 +45,13 @@ def a_row_is_deleted_past_the_index(home: HermesHome) -> Steps:
     _without_triggers(home, "delete", "DELETE FROM messages WHERE id = ?", row)
     lawful = [Told("FTS002", verdict=LEFTOVER)] if home.release.at_least("0.22") else []
     return [Told("FTS002"), *lawful]
+
+
+@damage("FTS003")
+def a_trigger_is_dropped(home: HermesHome) -> Steps:
+    """As a release does that runs on a Python without full-text search."""
+    talk(home)
+    yield
+    home.rows("DROP TRIGGER messages_fts_insert")
+    verdict = LEFTOVER if home.release.at_least("0.16") else RISK
+    return [Told("FTS003", verdict=verdict, ids=("messages_fts_insert",))]

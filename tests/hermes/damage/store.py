@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tests.hermes.damage.catalogue import Steps, Told, damage
-from tests.hermes.damage.means import elsewhere, talk
+from tests.hermes.damage.means import SESSION, elsewhere, talk
 from tests.hermes.home import HOUR, HermesHome
 
 
@@ -50,7 +50,7 @@ def a_page_is_overwritten(home: HermesHome) -> Steps:
     with home.state_db.open("r+b") as file:
         file.seek((page - 1) * size + 8)
         file.write(b"\xff" * 200)
-    return [Told("STO003")]
+    return [Told("STO003", ids=("idx_messages_session",))]
 
 
 @damage("STO004", since="0.16")
@@ -58,7 +58,7 @@ def a_column_is_dropped(home: HermesHome) -> Steps:
     talk(home)
     yield
     elsewhere(home, "ALTER TABLE sessions DROP COLUMN billing_mode")
-    return [Told("STO004")]
+    return [Told("STO004", ids=("billing_mode",))]
 
 
 @damage("STO005", follows="ORP003")
@@ -72,7 +72,7 @@ def the_store_is_begun_anew(home: HermesHome) -> Steps:
     home.state_db.unlink()
     home.advance(HOUR)
     talk(home, "20261201_120000_eeeeee")
-    return [Told("STO005")]
+    return [Told("STO005", ids=(SESSION,))]
 
 
 def _remove_log(home: HermesHome) -> None:
