@@ -11,7 +11,6 @@ import msgspec
 import statemend
 from statemend.audit import registry
 from statemend.audit.eras import RELEASES
-from statemend.audit.finding import Severity
 from statemend.audit.outcome import Audit, FailOn, StoreFacts, worst
 from statemend.evidence.coverage import ArtifactCoverage, SessionCoverage
 from statemend.evidence.inventory import Inventory
@@ -20,6 +19,7 @@ from statemend.report import join, text, timeline
 from statemend.report.checklist import Evidence, checklist
 from statemend.report.excerpt import Excerpt
 from statemend.report.model import (
+    SEVERITIES,
     ArtifactEntry,
     Event,
     Family,
@@ -34,8 +34,6 @@ from statemend.report.model import (
 )
 from statemend.report.verdict import sentence
 from statemend.store.schema import Era
-
-_SEVERITIES = list(Severity)
 
 
 class Seen(NamedTuple):
@@ -75,7 +73,7 @@ def build(
         sorted(
             (finding for audit in audits for finding in audit.findings),
             key=lambda item: (
-                _SEVERITIES.index(item.severity),
+                SEVERITIES.index(item.severity),
                 item.rule,
                 item.subject.session or "",
                 item.subject.artifact or "",

@@ -18,7 +18,7 @@ from statemend.audit import candidates
 from statemend.audit.finding import Finding, Severity, Value, Verdict
 from statemend.report import baseline, charts, families, graph, text
 from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
-from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry
+from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry, worst_first
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -71,7 +71,7 @@ def groups(report: Report) -> tuple[SeverityGroup, ...]:
     busy = [
         ((severity, rule), tuple(found))
         for (severity, rule), found in groupby(
-            sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule)),
+            worst_first(report.findings),
             key=lambda item: (item.severity, item.rule),
         )
     ]

@@ -13,7 +13,7 @@ from statemend.audit.finding import Finding, Value
 from statemend.report import baseline, families, text
 from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
-from statemend.report.model import SCHEMA, SEVERITIES, VERDICTS, Family, Report, StoreEntry
+from statemend.report.model import SCHEMA, VERDICTS, Family, Report, StoreEntry, worst_first
 from statemend.report.paths import relative
 
 #: First line of every Markdown report; tells one from any other file.
@@ -125,7 +125,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield ""
     if not report.findings:
         yield "None."
-    ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
+    ordered = worst_first(report.findings)
     titles = {rule.id: rule.title for rule in report.rules}
     several = len(report.stores) > 1
     severity, rule = None, ""

@@ -7,6 +7,7 @@ log, whose zone is unknown. Lists are sorted, so that two reports of the same ho
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 import msgspec
@@ -22,6 +23,11 @@ VERDICTS = tuple(Verdict)
 RuleStatus = Literal["clean", "findings", "not applicable", "could not run", "ignored"]
 Answer = Literal["yes", "no", "unknown"]
 EventKind = Literal["append-failed", "deleted", "compacted", "exported"]
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order in which people are shown them: worst first, rule by rule."""
+    return sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), finding.rule))
 
 
 class Tool(msgspec.Struct, frozen=True):

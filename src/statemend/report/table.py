@@ -14,7 +14,7 @@ from statemend.audit.finding import Finding, Severity
 from statemend.report import baseline, text
 from statemend.report.gaps import gaps, ignored
 from statemend.report.html import counts
-from statemend.report.model import SEVERITIES, Report, StoreEntry
+from statemend.report.model import Report, StoreEntry, worst_first
 from statemend.report.paths import relative, within
 
 MOST_FINDINGS = 50
@@ -54,7 +54,7 @@ def severity_text(severity: Severity) -> Text:
 
 
 def _parts(report: Report) -> Iterator[RenderableType]:
-    worst = min((finding.severity for finding in report.findings), key=SEVERITIES.index, default=None)
+    worst = next((finding.severity for finding in worst_first(report.findings)), None)
     yield Text("statemend ", style="dim") + Text(text.clip(report.home, 200), style="dim")
     yield Text(text.clip(report.verdict, 300), style=_STYLE[worst] if worst else "bold")
     if len(report.stores) > 1:
@@ -101,7 +101,7 @@ def _findings(report: Report) -> Table:
     if several:
         table.add_column("Store", overflow="fold", max_width=30)
     table.add_column("What", ratio=1, overflow="fold")
-    ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
+    ordered = worst_first(report.findings)
     for finding in ordered[:MOST_FINDINGS]:
         table.add_row(
             Text(finding.id),
@@ -151,7 +151,7 @@ def _not_looked_at(report: Report) -> Iterator[RenderableType]:
 
 
 def _next(report: Report) -> Iterator[RenderableType]:
-    ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), item.rule))
+    ordered = worst_first(report.findings)
     for finding in ordered[:1]:
         command = finding.remedy.command or f"statemend explain {finding.rule}"
         place = text.clip(_within(report, finding.subject.store), 200)
