@@ -106,6 +106,28 @@ def test_a_branch_without_a_mark_is_lost_when_its_parent_goes_on(hermes_home: Ho
     assert told(home) == [("LIN006", "fault", branch)]
 
 
+@pytest.mark.parametrize(("release", "turns"), [("0.16.0", 2), ("0.19.0", 3), ("0.22.2", 2)])
+def test_an_undo_beyond_the_summary_makes_no_branch_of_a_continuation(
+    hermes_home: Homes, release: str, turns: int
+) -> None:
+    home = hermes_home(release)
+    chat = home.chat(FIRST)
+    chat.turns(9, "garden")
+    chat.rotate()
+    for _ in range(turns):
+        chat.undo()
+    chat.say(user("ok"), assistant("fine"))
+    first_rows = "SELECT active FROM messages WHERE session_id = ? ORDER BY id LIMIT 4"
+    assert {0, 1} == {active for (active,) in home.rows(first_rows, chat.session_id)}
+    assert told(home, "LIN") == []
+    if release == "0.19.0":
+        home.restart()
+        again = home.resume(chat.session_id)
+        again.turns(7, "pond")
+        again.compact()
+        assert told(home, "LIN") == []
+
+
 @pytest.mark.parametrize("release", ["0.18.2", "0.19.0", "0.22.2"])
 def test_resume_of_the_parent_goes_into_a_branch_without_a_mark(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)

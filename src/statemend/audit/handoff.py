@@ -109,8 +109,8 @@ def opening_summary(store: Store, session_id: str, started_at: object) -> Messag
     """The compaction summary that a session was begun with, or ``None``.
 
     Protected messages may stand before it. They were written with it, or carry a time from before the
-    session began, and stand as it stands (live, archived). In a session that was compacted in place, older
-    rows of its own stand before the summary: that one began otherwise.
+    session began, and stand as it stands (live, archived), unless it was undone. In a session that was
+    compacted in place, older rows of its own stand before the summary: that one began otherwise.
     """
     opening = _opening(store, session_id, started_at)
     return None if opening is None else opening[1]
@@ -130,17 +130,22 @@ def _opening(store: Store, session_id: str, started_at: object) -> tuple[list[Me
 
 def _certain(head: list[Message], summary: Message, started_at: float) -> bool:
     """Whether these rows begin no session that was compacted in place within moments of its first rows."""
-    if not head or summary.state is RowState.LIVE:
+    if not head or RowState.LIVE in (summary.state, head[0].state):
         return True
     return any(is_time(before.timestamp) and before.timestamp < started_at for before in head)
 
 
 def _written_with(before: Message, summary: Message, started_at: object) -> bool:
-    if before.state is not summary.state or not is_time(before.timestamp) or not is_time(summary.timestamp):
+    if not is_time(before.timestamp) or not is_time(summary.timestamp):
         return False
-    if is_time(started_at) and before.timestamp < started_at:
-        return True
-    return bool(abs(before.timestamp - summary.timestamp) <= _TOGETHER)
+    carried = is_time(started_at) and before.timestamp < started_at
+    if before.state is not summary.state:
+        if summary.state is not RowState.REWOUND:
+            return False
+        # An undo that went back beyond the summary; what stands before it may have been archived since.
+        soon = is_time(started_at) and summary.timestamp - started_at < REWRITTEN_AFTER
+        carried &= soon or before.state is RowState.LIVE
+    return bool(carried or abs(before.timestamp - summary.timestamp) <= _TOGETHER)
 
 
 def cut_roots(context: Context) -> Iterator[CutRoot]:

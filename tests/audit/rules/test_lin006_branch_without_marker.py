@@ -85,6 +85,30 @@ def test_a_continuation_that_carries_rows_over_is_silent(build: Build) -> None:
     assert home.findings("LIN006") == []
 
 
+@pytest.mark.parametrize("head", [(1, 0), (0, 1)], ids=["live", "archived since"])
+def test_a_continuation_of_which_the_summary_was_undone_is_silent(
+    build: Build, head: tuple[int, int]
+) -> None:
+    home = build()
+    home.chat("old", 4, ended_at=BEGAN - 1, end_reason="compression")
+    home.session("new", parent_session_id="old", started_at=BEGAN)
+    for number in range(2):
+        role, (active, compacted) = ("user", "assistant")[number], head
+        carried = {"active": active, "compacted": compacted, "timestamp": BEGAN}
+        home.message("new", role, f"turn {number} of old", **carried)
+    home.message("new", "user", SUMMARY, timestamp=BEGAN + 1, active=0, compacted=0)
+    assert home.findings("LIN006") == []
+
+
+def test_a_branch_that_was_compacted_and_undone_is_told(build: Build) -> None:
+    home = build()
+    copied(home)
+    home.sql("UPDATE messages SET active = 0, compacted = 1 WHERE session_id = 'new'")
+    home.message("new", "user", SUMMARY, timestamp=BEGAN + 120, active=0, compacted=0)
+    (finding,) = home.findings("LIN006")
+    assert finding.subject.session == "new"
+
+
 def test_rings_are_another_rules_business(build: Build) -> None:
     home = build()
     home.chat("own", 4, parent_session_id="own")
