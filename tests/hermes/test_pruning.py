@@ -39,7 +39,7 @@ def test_what_is_told_goes_on_that_day_and_not_before(hermes_home: Homes, releas
         home.advance(3 * DAY)
     for session_id in (FIRST, SECOND, PINNED):
         home.end(session_id)
-    if home.release.at_least("0.20"):
+    if home.release.at_least("0.20.6"):
         home.rows("UPDATE sessions SET pinned = 1 WHERE id = ?", PINNED)
     else:
         home.store("reopen_session", PINNED)
@@ -59,6 +59,57 @@ def test_what_is_told_goes_on_that_day_and_not_before(hermes_home: Homes, releas
             home.store("maybe_auto_prune_and_vacuum", retention_days=30, min_interval_hours=0, vacuum=False)
             assert home.session_ids() == expected
             home.stop()
+
+
+@pytest.mark.parametrize("release", ["0.19.0", "0.20.1", "0.21.4", "0.22.2"])
+def test_conversations_of_several_parts_go_as_their_release_takes_them(
+    hermes_home: Homes, release: str
+) -> None:
+    """One that is over, one that goes on, one whose first part is pinned."""
+    home = hermes_home(release)
+    home.path.joinpath("config.yaml").write_text("sessions: {auto_prune: true, retention_days: 30}\n")
+    over, goes_on, kept = (
+        [f"2026111{number}_0{part}0000_abcdef" for part in range(2)] for number in (1, 2, 3)
+    )
+    for first, second in (over, goes_on, kept):
+        home.create_session(first, "telegram")
+        home.exchange(first, 1)
+        home.end(first, "compression")
+        home.create_session(second, "telegram", parent_session_id=first)
+        home.advance(2 * DAY)
+        home.exchange(second, 2)
+    home.end(over[1])
+    home.end(kept[1])
+    if home.release.at_least("0.20"):
+        home.rows("UPDATE sessions SET pinned = 1 WHERE id = ?", kept[0])
+    left = {*over, *goes_on, *kept}
+    told = schedule(home)
+    stays = {goes_on[1]}
+    stays |= {kept[0]} if home.release.at_least("0.20.6") else set()
+    stays |= {goes_on[0], kept[1]} if home.release.at_least("0.22") else set()
+    assert told.keys() == left - stays
+
+    home.restart()
+    for moment in sorted({at + shift for at in told.values() for shift in (-60, 60)}):
+        home.advance(moment - home.now)
+        home.store("maybe_auto_prune_and_vacuum", retention_days=30, min_interval_hours=0, vacuum=False)
+        assert set(home.session_ids()) == {each for each in left if told.get(each, moment) >= moment}
+
+
+def test_what_pruning_closes_ages_from_then(hermes_home: Homes) -> None:
+    home = hermes_home("0.22.2")
+    home.path.joinpath("config.yaml").write_text("sessions: {auto_prune: true, retention_days: 30}\n")
+    home.create_session(FIRST)
+    home.exchange(FIRST, 1)
+    home.advance(40 * DAY)
+    closed_at = home.now
+    for days in (0, 29, 2):
+        home.advance(days * DAY)
+        home.store("maybe_auto_prune_and_vacuum", retention_days=30, min_interval_hours=0, vacuum=False)
+        assert home.session_ids() == ([] if days == 2 else [FIRST])
+        told = schedule(home)
+        assert [round((at - closed_at) / DAY) for at in told.values()] == ([] if days == 2 else [30])
+        home.restart()
 
 
 @pytest.mark.parametrize("release", ["0.19.0", "0.20.1", "0.22.2"])

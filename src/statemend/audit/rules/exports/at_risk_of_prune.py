@@ -6,15 +6,17 @@ pruning is on: when the session is old enough, the next start of Hermes deletes 
 
 How it happens
 `sessions.auto_prune` deletes ended sessions older than `sessions.retention_days` (90 unless set otherwise),
-archived ones too. Up to 0.19 the age counts from the start of a session, even if it was used yesterday; from
-0.20 on from its last use. It is off by default up to 0.21.0, and on from 0.21.3 on.
+archived ones too, and up to 0.20.1 pinned ones. Up to 0.19 the age counts from the start of a session, even
+if it was used yesterday; from 0.20 on from its last use. 0.22.2 keeps the older parts of a conversation while
+a newer part stays. It is off by default up to 0.21.0, and on from 0.21.3 on.
 
 How we know
 config.yaml of the home says yes to `auto_prune`, or does not say no and the store records that pruning ran
 (state_meta.last_auto_prune). Any value that is not empty is a yes to Hermes, even the quoted text "off"; a
 retention that is no number makes pruning fail. The default of 0.21.3 and later alone, without any trace that
-it ran, is no risk: EXP012 tells what it takes. The session has ended and is not pinned, and some of its
-messages are held by archived rows only and by no artifact. Another store that lies here is asked too; one
+it ran, is no risk: EXP012 tells what it takes. The session has ended and is not pinned where that helps, no
+later part of its conversation keeps it, and some of its messages are held by archived rows only and by no
+artifact. Another store that lies here is asked too; one
 that Hermes deletes in its turn (state-snapshots/, backups before an update) is named, and preserves nothing.
 Where config.yaml is broken, the rule could not run.
 
@@ -22,8 +24,7 @@ What to do
 Export the session with its archived history, pin it, or set `sessions.auto_prune: false`.
 
 When it is a false alarm
-When the older turns are not wanted any more. 0.22.2 also keeps the older segments of a conversation while a
-newer segment stays, so the date given may come later.
+When the older turns are not wanted any more.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from statemend.audit.context import Context
 from statemend.audit.elsewhere import stores_with
 from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.pruning import LAST_RUN, PRUNABLE, Prunable, Pruning, prunable, pruning
+from statemend.audit.pruning import LAST_RUN, PINNED, PRUNABLE, Prunable, Pruning, prunable, pruning, schedule
 from statemend.audit.rule import READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage, assess_unnamed
 from statemend.store.history import RowState, display
@@ -42,13 +43,15 @@ from statemend.store.history import RowState, display
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session whose archived messages the next pruning would take."""
-    rows = [row for row in prunable(context) if row.has_archived]
-    plan = pruning(context) if rows else None
+    rows = prunable(context)
+    plan = pruning(context) if any(row.has_archived for row in rows) else None
     if plan is None or not plan.certain:
         return
+    dates = schedule(context, plan, rows)
+    rows = [row for row in rows if row.has_archived and row.id in dates]
     covered = _covered(context, rows)
     for row in rows:
-        yield from _at_risk(context, row, covered.get(row.id), plan)
+        yield from _at_risk(context, row, covered.get(row.id), plan, dates[row.id])
 
 
 def _covered(context: Context, rows: Iterable[Prunable]) -> dict[str, SessionCoverage]:
@@ -62,11 +65,8 @@ def _covered(context: Context, rows: Iterable[Prunable]) -> dict[str, SessionCov
 
 
 def _at_risk(
-    context: Context, row: Prunable, session: SessionCoverage | None, plan: Pruning
+    context: Context, row: Prunable, session: SessionCoverage | None, plan: Pruning, takes_from: float
 ) -> Iterator[Finding]:
-    takes_from = plan.takes_from(row)
-    if takes_from is None:
-        return
     archived = tuple(
         logical.shown.id
         for logical in display(context.store, row.id)
@@ -108,5 +108,5 @@ RULE = Rule(
     verdict=Verdict.RISK,
     doc=__doc__ or "",
     check=check,
-    reads=(PRUNABLE, LAST_RUN, READS_SESSIONS),
+    reads=(PRUNABLE, PINNED, LAST_RUN, READS_SESSIONS),
 )

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.pruning import LAST_RUN, PRUNABLE, prunable, pruning
+from statemend.audit.pruning import LAST_RUN, PINNED, PRUNABLE, prunable, pruning, schedule
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage
 from statemend.evidence.salvage import Fidelity, Salvage, Salvager, Saved
@@ -105,9 +105,10 @@ def _may_be_alone(session: SessionCoverage) -> bool:
 
 def _doomed(context: Context) -> frozenset[str]:
     """The sessions that Hermes will delete by itself; none where the settings do not tell."""
-    settled = context.inventory.settings.trouble is None
-    plan = pruning(context) if settled else None
-    return frozenset(row.id for row in prunable(context)) if plan and plan.certain else frozenset()
+    plan = pruning(context) if context.inventory.settings.trouble is None else None
+    if plan is None or not plan.certain:
+        return frozenset()
+    return frozenset(schedule(context, plan, prunable(context)))
 
 
 def _archived(
@@ -162,5 +163,5 @@ RULE = Rule(
     recipe="restore",
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS, READS_MESSAGES, PRUNABLE, LAST_RUN),
+    reads=(READS_SESSIONS, READS_MESSAGES, PRUNABLE, PINNED, LAST_RUN),
 )

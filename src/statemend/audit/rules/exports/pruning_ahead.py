@@ -6,8 +6,9 @@ within thirty days. They then go for good: no export or transcript beside the st
 
 How it happens
 `sessions.auto_prune` deletes ended sessions older than `sessions.retention_days` (90 unless set otherwise),
-archived ones too. Up to 0.19 the age counts from the start of a session, from 0.20 on from its last use. It
-is off by default up to 0.21.0, and on from 0.21.3 on, so that an upgrade alone turns it on.
+archived ones too, and up to 0.20.1 pinned ones. Up to 0.19 the age counts from the start of a session, from
+0.20 on from its last use. 0.22.2 keeps the older parts of a conversation while a newer part stays. It is off
+by default up to 0.21.0, and on from 0.21.3 on, so that an upgrade alone turns it on.
 
 How we know
 As for EXP010: config.yaml says yes to `auto_prune`, or the store records that pruning ran, or the store has
@@ -20,8 +21,7 @@ Nothing, if these conversations are not wanted any more. Else export them, pin t
 `sessions.auto_prune: false`.
 
 When it is a false alarm
-It is none: deleting old sessions is what pruning is for. 0.22.2 keeps the older segments of a conversation
-while a newer segment stays, so the date given may come later.
+It is none: deleting old sessions is what pruning is for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.pruning import LAST_RUN, PRUNABLE, prunable, pruning
+from statemend.audit.pruning import LAST_RUN, PINNED, PRUNABLE, prunable, pruning, schedule
 from statemend.audit.rule import READS_SESSIONS, Family, Level, Rule
 
 #: So far ahead (seconds) is told one by one: what goes later is counted.
@@ -41,17 +41,16 @@ SOON = 30 * 86400.0
 def check(context: Context) -> Iterator[Finding]:
     """One finding for the home: how many sessions, which, and from when."""
     rows = prunable(context)
-    plan = pruning(context) if rows else None
+    plan = pruning(context) if any(row.has_messages for row in rows) else None
     if plan is None:
         return
+    dates = schedule(context, plan, rows)
     covered = {session.session_id: session for session in context.coverage}
-    dated = (
-        (takes_from, row.id)
+    ahead = sorted(
+        (dates[row.id], row.id)
         for row in rows
-        if (row.id not in covered or covered[row.id].unheld)
-        and (takes_from := plan.takes_from(row)) is not None
+        if row.has_messages and row.id in dates and (row.id not in covered or covered[row.id].unheld)
     )
-    ahead = sorted(dated)
     due = [(at, id_) for at, id_ in ahead if at <= context.now + SOON]
     if not due:
         return
@@ -83,5 +82,5 @@ RULE = Rule(
     verdict=Verdict.LEFTOVER,
     doc=__doc__ or "",
     check=check,
-    reads=(PRUNABLE, LAST_RUN, READS_SESSIONS),
+    reads=(PRUNABLE, PINNED, LAST_RUN, READS_SESSIONS),
 )
