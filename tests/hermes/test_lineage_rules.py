@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 
 import pytest
-from tests.hermes.home import HermesError, HermesHome, assistant, user
+from tests.hermes.home import DAY, PADDING, HermesError, HermesHome, assistant, user
 
 from statemend.audit.engine import audit
 from statemend.audit.finding import Finding, Verdict
@@ -129,6 +130,37 @@ def test_the_migration_marks_the_continuation_of_a_reopened_session(
     home.end(first)
     home.upgrade(path[1])
     assert told(home) == [("LIN008", "fault", continuation)]
+
+
+def test_the_migration_is_right_about_a_subagent_of_which_the_first_part_was_pruned(
+    hermes_home: Homes,
+) -> None:
+    home = hermes_home("0.16.0")
+    chat = home.chat(FIRST)
+    chat.say(user("Is the fence sound?"), assistant("I have it surveyed."))
+    run = chat.delegate("Survey the fence.")
+    run.say(user("Survey the fence."))
+    for number in range(10):
+        function = {"name": "terminal", "arguments": json.dumps({"command": f"look {number}"})}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        run.say(
+            {"role": "assistant", "content": "", "tool_calls": [call], "finish_reason": "tool_calls"},
+            {
+                "role": "tool",
+                "tool_call_id": call["id"],
+                "tool_name": "terminal",
+                "content": f"{number} {PADDING}",
+            },
+        )
+    run.rotate()
+    run.say(assistant("All posts stand."))
+    run.close()
+    chat.say(user("Well?"), assistant("All posts stand."))
+    home.end(FIRST)
+    home.advance(50 * DAY)
+    home.store("prune_sessions", older_than_days=10)
+    home.upgrade("0.19.0")
+    assert told(home, "LIN008") == [("LIN008", "undecidable", run.session_id)]
 
 
 @pytest.mark.fires("LIN003")

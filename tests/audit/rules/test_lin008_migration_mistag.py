@@ -82,6 +82,19 @@ def test_an_entry_in_the_routing_table_is_a_sign(build: Build) -> None:
     assert facts(finding)["signs of a conversation"] == ["the routing table names it"]
 
 
+def test_a_summary_at_its_beginning_is_no_sign(build: Build) -> None:
+    """Subagent runs were compressed too, and the first part of one may have been pruned."""
+    home = build("0.19.0")
+    home.session("run", model_config=ORPHANED)
+    home.message("run", "user", SUMMARY)
+    home.message("run", "assistant", "", tool_calls=CALL, finish_reason="tool_calls")
+    home.message("run", "tool", "README", tool_call_id="call_1", tool_name="terminal")
+    home.message("run", "assistant", "One file.", finish_reason="stop")
+    (finding,) = home.findings("LIN008")
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert facts(finding)["begins with a compaction summary"] is True
+
+
 def test_a_branch_made_from_it_is_a_sign(build: Build) -> None:
     home = build()
     short_chat(home)

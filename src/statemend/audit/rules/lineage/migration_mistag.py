@@ -16,13 +16,13 @@ continuation whose parent had been reopened and closed again fits the first.
 How we know
 '__orphaned__' is written by that migration alone. The chat is a conversation, and the mark a fault, when a
 person shows in it: a title, a user, chat or routing key, an entry in the routing table, a second turn typed
-after an answer, sessions that continue or branch from it, or a first row that is a compaction summary. A
-chat of one turn has none of these, and an old subagent run whose parent was deleted looks exactly the same:
-undecidable. An id that belongs to a scheduled run says that it is neither: a leftover. A mark naming the
-parent is false when the session begins with a compaction summary: a subagent run begins with its task, and
-the continuation of one inherits a mark that names another session than its parent. Another mark on a
-conversation that is routed is told by the rule delegate-marker-on-routed. The migration runs in 0.17 and
-newer, and the mark means something to them alone.
+after an answer, sessions that continue or branch from it. A chat of one turn has none of these, and an old
+subagent run whose parent was deleted looks exactly the same: undecidable. So does one that begins with a
+compaction summary, for subagent runs were compressed too, and their first part pruned. An id that belongs to
+a scheduled run says that it is neither: a leftover. A mark naming the parent is false when the session begins
+with a compaction summary: a subagent run begins with its task, and the continuation of one inherits a mark
+that names another session than its parent. Another mark on a conversation that is routed is told by the rule
+delegate-marker-on-routed. The migration runs in 0.17 and newer, and the mark means something to them alone.
 
 What to do
 Remove the key _delegate_from from model_config. The session shows up again, and deleting the session it
@@ -122,11 +122,13 @@ def signs_of_a_conversation(context: Context, row: Marked) -> list[str]:
         )
         if value
     ]
-    if opening_summary(context.store, row.id, row.started_at) is not None:
-        signs.append("it begins with a compaction summary")
     if turns := later_turns(context, row.id):
         signs.append(f"{turns} more turn{'s were' if turns > 1 else ' was'} typed after an answer")
     return signs
+
+
+def _begins_with_summary(context: Context, row: Marked) -> bool:
+    return opening_summary(context.store, row.id, row.started_at) is not None
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -175,6 +177,10 @@ def _finding(
             ("mark", words(row.marker)),
             ("parent", words(row.parent_id)),
             ("signs of a conversation", signs),
+            (
+                "begins with a compaction summary",
+                True if row.marker == ORPHANED and _begins_with_summary(context, row) else None,
+            ),
             ("title", words(row.title)),
             ("source", words(row.source, 40)),
             ("started at", moment(row.started_at)),
