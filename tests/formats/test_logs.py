@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statemend.formats import log_lines, log_turns, logs
+from statemend.formats import log_lines, logs
 from statemend.formats.artifact import Kind
 
 CLOCK = "2026-09-01 10:00:00,123"
@@ -42,7 +42,7 @@ def test_a_line_is_formatted_as_the_logging_module_does() -> None:
 def test_an_append_failure_has_its_session_time_and_cause(tmp_path: Path) -> None:
     other = logs.render_line(CLOCK, "INFO", "gateway.run", "Session DB is fine")
     path = wrote(tmp_path / "agent.log", other + append_line() + "Traceback (most recent call last):\n")
-    (failure,) = logs.failures(path)
+    (failure,) = logs.read(path).failures
     assert failure == logs.AppendFailure(
         session_id=SESSION,
         at=1788256800.123,
@@ -123,7 +123,7 @@ def test_every_way_to_say_it_is_understood(
     tmp_path: Path, message: str, operation: str, session_id: str, error: str
 ) -> None:
     path = wrote(tmp_path / "gateway.log", append_line(session_id="tag", message=message))
-    (failure,) = logs.failures(path)
+    (failure,) = logs.read(path).failures
     assert (failure.operation, failure.session_id, failure.error) == (operation, session_id, error)
 
 
@@ -139,16 +139,17 @@ def test_every_way_to_say_it_is_understood(
     ],
 )
 def test_what_lost_nothing_is_no_failure(tmp_path: Path, message: str) -> None:
-    assert list(logs.failures(wrote(tmp_path / "agent.log", append_line(message=message)))) == []
+    assert logs.read(wrote(tmp_path / "agent.log", append_line(message=message))).failures == ()
 
 
 def test_without_a_tag_the_session_is_unknown(tmp_path: Path) -> None:
-    (failure,) = logs.failures(wrote(tmp_path / "errors.log", append_line(session_id=None)))
+    (failure,) = logs.read(wrote(tmp_path / "errors.log", append_line(session_id=None))).failures
     assert failure.session_id is None
 
 
 def test_a_clock_that_is_no_time_has_no_moment(tmp_path: Path) -> None:
-    (failure,) = logs.failures(wrote(tmp_path / "errors.log", append_line(clock="2026-13-41 99:00:00,123")))
+    path = wrote(tmp_path / "errors.log", append_line(clock="2026-13-41 99:00:00,123"))
+    (failure,) = logs.read(path).failures
     assert (failure.at, failure.clock) == (None, "2026-13-41 99:00:00,123")
 
 
@@ -156,7 +157,7 @@ def test_one_event_in_two_logs_counts_once(tmp_path: Path) -> None:
     later = append_line(clock="2026-09-01 10:00:01,000")
     agent = wrote(tmp_path / "agent.log", append_line() + later)
     errors = wrote(tmp_path / "errors.log", append_line() + later)
-    found = logs.distinct([*logs.failures(errors), *logs.failures(agent)])
+    found = logs.distinct([*logs.read(errors).failures, *logs.read(agent).failures])
     assert [failure.clock for failure in found] == [CLOCK, "2026-09-01 10:00:01,000"]
 
 
@@ -165,20 +166,20 @@ def test_repeats_within_one_log_and_its_rotations_are_events_of_their_own(tmp_pa
     packed = wrote(tmp_path / "agent.log.2.gz", gzip.compress(append_line().encode()))
     new = wrote(tmp_path / "agent.log", append_line())
     errors = wrote(tmp_path / "errors.log", append_line() * 2)
-    failures = [failure for path in (old, packed, new, errors) for failure in logs.failures(path)]
+    failures = [failure for path in (old, packed, new, errors) for failure in logs.read(path).failures]
     assert len(logs.distinct(failures)) == 3
 
 
 def test_failures_of_two_sessions_at_one_moment_are_two(tmp_path: Path) -> None:
     path = wrote(tmp_path / "agent.log", append_line(session_id="a") + append_line(session_id="b"))
-    assert len(logs.distinct(logs.failures(path))) == 2
+    assert len(logs.distinct(logs.read(path).failures)) == 2
 
 
 def test_a_gzipped_log_is_read_like_a_plain_one(tmp_path: Path) -> None:
     text = ("x\n" * 50_000 + append_line()).encode()
     path = wrote(tmp_path / "agent.log.1.gz", gzip.compress(append_line().encode()) + gzip.compress(text))
     assert logs.recognise(path.read_bytes()[:65536]) is Kind.LOG
-    assert [failure.line for failure in logs.failures(path)] == [1, 50_002]
+    assert [failure.line for failure in logs.read(path).failures] == [1, 50_002]
     artifact = logs.read(path)
     assert (artifact.kind, artifact.damage) == (Kind.LOG, None)
     assert artifact.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -199,17 +200,17 @@ def test_a_damaged_gzip_is_reported_and_read_as_far_as_it_goes(
     body = append_line() + "".join(f"line {number}\n" for number in range(1000))
     path = wrote(tmp_path / "agent.log.gz", spoil(gzip.compress(body.encode())))
     assert logs.read(path).damage == damage
-    assert len(list(logs.failures(path))) == (damage != "the gzip is corrupt")
+    assert len(logs.read(path).failures) == (damage != "the gzip is corrupt")
 
 
 def test_a_gzip_bomb_is_bounded(tmp_path: Path) -> None:
-    path = wrote(tmp_path / "agent.log.gz", gzip.compress(append_line().encode() + bytes(3_000_000)))
-    lines = log_lines.LogLines(path, longest_unpacked=1_000_000)
-    kept = [len(data) for _, data in lines]
+    packed = gzip.compress(append_line().encode() + bytes(3_000_000))
+    path = wrote(tmp_path / "agent.log.gz", packed)
+    lines = log_lines.LogLines([packed, b"the rest"], longest_unpacked=1_000_000)
+    (kept,) = lines.marked([b"Session DB"])
     assert lines.fault == "the gzip unpacks to more than 0.953674 MiB, the rest was not read"
-    assert sum(kept) <= 1_000_000
-    assert lines.find_fault() == lines.fault
-    assert len(list(logs.failures(path))) == 1
+    assert kept == (1, append_line().rstrip("\n").encode())
+    assert len(logs.read(path).failures) == 1
 
 
 def test_hostile_lines_are_passed_over(tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ def test_hostile_lines_are_passed_over(tmp_path: Path) -> None:
         append_line(session_id=None, message=APPEND).rstrip("\n").encode() + b" \xff" + b"x" * 200_000,
     ]
     path = wrote(tmp_path / "agent.log", b"".join(parts))
-    first, last = logs.failures(path)
+    first, last = logs.read(path).failures
     assert (first.line, first.error) == (4, FOREIGN_KEY)
     assert last.line == 7
     assert last.error.startswith(f"{FOREIGN_KEY} \\xff")
@@ -236,8 +237,25 @@ def test_a_line_behind_zeroes_is_read(tmp_path: Path) -> None:
     zeroes = bytes(3 * log_lines.LONGEST_LINE)
     parts = [b"started", zeroes, b"\n", zeroes, append_line().encode(), bytes(512), turn.encode(), bytes(9)]
     path = wrote(tmp_path / "agent.log", b"".join(parts))
-    assert [(one.line, one.session_id) for one in logs.failures(path)] == [(2, SESSION)]
-    assert [(one.line, one.session_id) for one in log_turns.turns(path)] == [(3, SESSION)]
+    log = logs.read(path)
+    assert [(one.line, one.session_id) for one in log.failures] == [(2, SESSION)]
+    assert [(each.session_id, each.first) for each in log.turns] == [(SESSION, CLOCK)]
+
+
+def test_the_turns_of_each_session_are_gathered(tmp_path: Path) -> None:
+    """A clock can be set back, and one that shows no time tells nothing."""
+
+    def begun(clock: str, session_id: str) -> str:
+        text = f"conversation turn: session={session_id} model=m provider=p platform=cli history=0"
+        return logs.render_line(clock, "INFO", "agent", text)
+
+    hours = ["2026-09-01 11:00:00,000", "2026-09-01 09:00:00,500", "2026-09-01 10:00:00,000"]
+    lines = [begun(hour, "a") for hour in hours]
+    lines += [begun(hours[0], "b"), begun("2026-13-41 99:00:00,123", "b")]
+    first, second = logs.read(wrote(tmp_path / "agent.log", "".join(lines))).turns
+    assert (first.session_id, first.first, first.last) == ("a", hours[1], hours[0])
+    assert list(first.times) == [1788260400.0, 1788253200.5, 1788256800.0]
+    assert (second.session_id, second.first, second.last, len(second.times)) == ("b", hours[0], hours[0], 1)
 
 
 TRACEBACK = f"""Traceback (most recent call last):
@@ -259,12 +277,12 @@ During handling of the above exception, another exception occurred:
 def test_a_traceback_is_of_the_line_before_it(tmp_path: Path, message: str) -> None:
     path = wrote(tmp_path / "agent.log", (append_line(message=message) + TRACEBACK) * 2)
     lines = TRACEBACK.count("\n") + 1
-    assert [failure.line for failure in logs.failures(path)] == [1, 1 + lines]
+    assert [failure.line for failure in logs.read(path).failures] == [1, 1 + lines]
 
 
 def test_an_error_of_several_lines_is_told_by_its_first(tmp_path: Path) -> None:
     path = wrote(tmp_path / "agent.log", append_line(message=f"{APPEND}\n[SQL: INSERT INTO messages]"))
-    (failure,) = logs.failures(path)
+    (failure,) = logs.read(path).failures
     assert failure.error == FOREIGN_KEY
 
 
@@ -276,7 +294,7 @@ def test_two_processes_that_write_in_turn_keep_their_own_failures(tmp_path: Path
     text += append_line("2026-09-01 10:00:00,300", "b") + append_line("2026-09-01 10:00:00,250", "a")
     agent = wrote(tmp_path / "agent.log", text)
     errors = wrote(tmp_path / "errors.log", "".join(sorted(text.splitlines(keepends=True))))
-    found = logs.distinct([*logs.failures(errors), *logs.failures(agent)])
+    found = logs.distinct([*logs.read(errors).failures, *logs.read(agent).failures])
     assert [(one.clock[-3:], one.session_id) for one in found] == [
         ("100", "b"),
         ("200", "a"),
@@ -293,7 +311,7 @@ def test_rotated_logs_are_put_in_order_of_time(tmp_path: Path) -> None:
         wrote(tmp_path / "agent.log.2", append_line(clocks[1])),
         wrote(tmp_path / "agent.log.3.gz", gzip.compress(append_line(clocks[0]).encode())),
     ]
-    found = logs.distinct(failure for path in files for failure in logs.failures(path))
+    found = logs.distinct(failure for path in files for failure in logs.read(path).failures)
     assert [failure.clock for failure in found] == clocks
 
 
@@ -302,13 +320,13 @@ def test_a_last_line_that_is_cut_off_is_read_as_far_as_it_goes(
     tmp_path: Path, left: int, error: str | None
 ) -> None:
     path = wrote(tmp_path / "agent.log", "a line\n" + append_line()[:-left])
-    assert [failure.error for failure in logs.failures(path)] == ([] if error is None else [error])
+    assert [failure.error for failure in logs.read(path).failures] == ([] if error is None else [error])
 
 
 def test_a_message_made_to_be_slow_is_not(tmp_path: Path) -> None:
     slow = "Session DB transcript append failed for " + "x (failure_count=" * 3500
     path = wrote(tmp_path / "agent.log", append_line(message=slow) * 200)
-    assert list(logs.failures(path)) == []
+    assert logs.read(path).failures == ()
 
 
 @pytest.mark.parametrize(
@@ -345,17 +363,14 @@ PARTS = st.sampled_from([b"mark", b"other", b"ma", b"rk", b"x", b"xxxxxxx", b"\0
 
 @given(st.lists(PARTS, max_size=40).map(b"".join), st.integers(1, 20), st.integers(4, 12))
 @settings(max_examples=200, deadline=None)
-def test_marked_lines_are_the_lines_with_a_mark(
-    tmp_path_factory: Any, content: bytes, chunk: int, longest: int
-) -> None:
-    path = wrote(tmp_path_factory.mktemp("any") / "any.log", content)
+def test_marked_lines_are_the_lines_with_a_mark(content: bytes, chunk: int, longest: int) -> None:
+    chunks = [content[start : start + chunk] for start in range(0, len(content), chunk)]
     marks = (b"mark", b"other")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_lines, "_CHUNK", chunk)
         patch.setattr(log_lines, "LONGEST_LINE", longest)
-        lines = list(log_lines.LogLines(path))
-        found = list(log_lines.LogLines(path).marked(marks))
-    assert found == [(number, data) for number, data in lines if any(mark in data for mark in marks)]
+        found = list(log_lines.LogLines(chunks).marked(marks))
+    lines = enumerate((line[:longest] for line in content.replace(b"\0", b"").split(b"\n")), start=1)
+    assert found == [(number, line) for number, line in lines if any(mark in line for mark in marks)]
 
 
 @given(st.binary(max_size=300))
@@ -365,5 +380,7 @@ def test_no_content_raises(tmp_path_factory: Any, content: bytes) -> None:
     for start in (b"", append_line().encode(), b"\x1f\x8b\x08"):
         path = wrote(folder / "any.log", start + content)
         logs.recognise(start + content)
-        assert logs.read(path).size == len(start + content)
-        assert all(failure.clock for failure in logs.failures(path))
+        log = logs.read(path)
+        assert log.size == len(start + content)
+        assert log.sha256 == hashlib.sha256(start + content).hexdigest()
+        assert all(failure.clock for failure in log.failures)

@@ -51,7 +51,7 @@ def check_lines(home: HermesHome) -> None:
     for path in (home.path / "logs").glob("*.log*"):
         lines = path.read_bytes().splitlines(keepends=True)
         assert not lines or logs.recognise(b"".join(lines)) is Kind.LOG
-        for one in logs.failures(path):
+        for one in logs.read(path).failures:
             parts = one.clock, one.level, "run_agent", f"Session DB append_message failed: {one.error}"
             assert lines[one.line - 1].decode() == logs.render_line(*parts, one.session_id)
 

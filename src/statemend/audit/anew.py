@@ -19,7 +19,6 @@ from statemend.audit.zone import BEHIND
 from statemend.errors import StatemendError
 from statemend.formats import archives, stores
 from statemend.formats.artifact import Artifact, Kind, Section
-from statemend.formats.log_turns import Turn, turns
 
 #: So many sessions of one artifact, and so many rows of each, are held against the store.
 _MOST_SESSIONS, _MOST_ROWS = 50, 100
@@ -78,10 +77,11 @@ class Beginning:
         """Whether a time is before the store's oldest."""
         return at < self.at
 
-    def precedes_first_row(self, turn: Turn) -> bool:
-        """Whether a turn, in whatever zone its clock ran, was before anything was put into the store."""
+    def precedes_first_row(self, clock: float) -> bool:
+        """Whether a clock, in whatever zone it ran, showed this (epoch seconds as if in UTC) before anything
+        was put into the store."""
         first = self._first_row
-        return first is not None and turn.at + BEHIND < min(first, self.at)
+        return first is not None and clock + BEHIND < min(first, self.at)
 
     def lacks(self, session_id: str) -> bool:
         """Whether the store has neither the row of a session nor a message of it, nor another of its home."""
@@ -134,14 +134,10 @@ def in_logs(context: Context, beginning: Beginning) -> Iterator[Older]:
     for log in context.inventory.logs:
         if not of_home(context, log):
             continue
-        spans: dict[str, tuple[float, float]] = {}
-        for turn in turns(Path(log.path)):
-            if beginning.precedes_first_row(turn):
-                first, last = spans.get(turn.session_id, (turn.at, turn.at))
-                spans[turn.session_id] = min(first, turn.at), max(last, turn.at)
-        for session_id, (first, last) in spans.items():
-            if beginning.lacks(session_id):
-                yield Older(session_id, first, last, log.path)
+        for told in log.turns:
+            before = [at for at in told.times if beginning.precedes_first_row(at)]
+            if before and beginning.lacks(told.session_id):
+                yield Older(told.session_id, min(before), max(before), log.path)
 
 
 def of_home(context: Context, artifact: Artifact) -> bool:

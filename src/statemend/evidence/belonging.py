@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +16,7 @@ from statemend.evidence.inventory import Inventory
 from statemend.formats.artifact import Artifact, Section
 
 Holds = Callable[[str], bool]
+A = TypeVar("A", bound=Artifact)
 
 
 def share(inventory: Inventory, *, here: Holds, elsewhere: Holds, first: bool) -> Inventory:
@@ -22,7 +24,7 @@ def share(inventory: Inventory, *, here: Holds, elsewhere: Holds, first: bool) -
     say whether that store, and whether another, has a session. The ``first`` takes what is nobody's."""
     root = Path(inventory.home.root)
 
-    def own(artifacts: Iterable[Artifact]) -> tuple[Artifact, ...]:
+    def own(artifacts: Iterable[A]) -> tuple[A, ...]:
         return tuple(
             kept
             for artifact in artifacts
@@ -38,7 +40,7 @@ def share(inventory: Inventory, *, here: Holds, elsewhere: Holds, first: bool) -
     )
 
 
-def _part(artifact: Artifact, mine: bool, here: Holds, elsewhere: Holds) -> Artifact | None:
+def _part(artifact: A, mine: bool, here: Holds, elsewhere: Holds) -> A | None:
     """What remains of an artifact, if anything: nothing of one that tells of other stores' sessions alone, or
     that lies elsewhere (not ``mine``) and tells of none of this one's."""
 

@@ -17,6 +17,7 @@ from statemend.evidence.settings import CONFIGURATION, Settings, read_settings
 from statemend.evidence.walk import Found, Skipped, status_of, walk
 from statemend.formats import archives, files, stores
 from statemend.formats.artifact import Artifact, Kind, Section
+from statemend.formats.logs import Log
 from statemend.store.connection import Store
 
 __all__ = ["Home", "Inventory", "Settings", "Skipped", "find_home", "nothing", "take"]
@@ -69,7 +70,7 @@ class Inventory(msgspec.Struct, frozen=True):
 
     home: Home
     artifacts: tuple[Artifact, ...]
-    logs: tuple[Artifact, ...]
+    logs: tuple[Log, ...]
     manifests: tuple[Artifact, ...]
     skipped: tuple[Skipped, ...]
     settings: Settings
@@ -142,7 +143,9 @@ def take(
         status_of(path, "a folder or a file with exports")
     folders = [root / name for name in _FOLDERS if os.path.lexists(root / name)]
     beside = [*folders, *extra]
-    shelves: dict[str, list[Artifact]] = {"artifacts": [], "logs": [], "manifests": []}
+    artifacts: list[Artifact] = []
+    manifests: list[Artifact] = []
+    logs: list[Log] = []
     skipped: list[Skipped] = []
     candidates: list[Found] = []
     for number, found in enumerate(walk([*beside, *other_stores.places(root)], [root, *extra]), start=1):
@@ -156,26 +159,25 @@ def take(
                 skipped.append(result)
             elif isinstance(result, Found):
                 candidates.append(result)
+            elif isinstance(result, Log):
+                logs.append(result)
             elif result is not None:
-                shelves[_SHELF.get(result.kind, "artifacts")].append(result)
+                (manifests if result.kind is Kind.MANIFEST else artifacts).append(result)
     copies, passed_over = other_stores.look(candidates, store, deep=deep, progress=progress)
-    shelves["artifacts"].extend(each for each in copies if each.kind is Kind.RESPONSES)
+    artifacts.extend(each for each in copies if each.kind is Kind.RESPONSES)
     settings = read_settings(root)
     if settings.trouble is not None:
         skipped.append(Skipped(str(root / CONFIGURATION), settings.trouble, unread=settings.unread))
     return Inventory(
         home=home,
-        artifacts=tuple(shelves["artifacts"]),
-        logs=tuple(shelves["logs"]),
-        manifests=tuple(shelves["manifests"]),
+        artifacts=tuple(artifacts),
+        logs=tuple(logs),
+        manifests=tuple(manifests),
         skipped=(*skipped, *passed_over),
         settings=settings,
         stores=tuple(each for each in copies if each.kind is not Kind.RESPONSES),
         deep=deep,
     )
-
-
-_SHELF = {Kind.LOG: "logs", Kind.MANIFEST: "manifests"}
 
 
 def _is_store(path: Path, home: Home) -> bool:
@@ -209,7 +211,7 @@ def _look(found: Found, anything: bool) -> Artifact | Skipped | Found | None:
             return Skipped(path, _unknown(head))
         if kind in _WHOLE and found.size > _LARGEST_WHOLE:
             return Skipped(path, f"too large to be read ({found.size:,} bytes)", unread=True)
-        return formats.read(found.path)
+        return formats.read(found.path, head)
     except Undetermined as error:
         return Skipped(path, str(error).removeprefix(f"{path}: "), unread=True)
 

@@ -81,12 +81,13 @@ def classify(path: Path) -> Kind:
     return kind_of(files.head(path))
 
 
-def read(path: Path) -> Artifact:
-    """The file as an artifact, whatever it is; an unclassified or empty one has no sections.
+def read(path: Path, head: bytes | None = None) -> Artifact:
+    """The file as an artifact, whatever it is; an unclassified or empty one has no sections. Who has read its
+    ``head`` already gives it.
 
     Raises ``Undetermined`` when the system cannot read it, and for nothing that the file contains.
     """
-    _, module = _told(files.head(path))
+    _, module = _told(files.head(path) if head is None else head)
     if module is not None:
         artifact: Artifact = module.read(path)
         return artifact

@@ -136,14 +136,20 @@ class Scan:
                 break
         return skipped
 
-    def drain(self) -> Scan:
-        """Read the whole file for its hash alone, in chunks."""
+    def chunks(self, length: int = _CHUNK) -> Iterator[bytes]:
+        """The whole file in pieces of this length, not by line. Also to be gone through once."""
         with opened(self.path) as file:
             before = os.fstat(file.fileno())
             self.modified_at = before.st_mtime
-            while data := file.read(_CHUNK):
+            while data := file.read(length):
                 self._hash.update(data)
                 self.size += len(data)
+                yield data
             after = os.fstat(file.fileno())
             self.changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
+
+    def drain(self) -> Scan:
+        """Read the whole file for its hash alone."""
+        for _ in self.chunks():
+            pass
         return self

@@ -1,10 +1,9 @@
-"""The lines of a log file, plain or gzipped, in bounded memory whatever the file holds."""
+"""The lines of a log, plain or gzipped, in bounded memory whatever it holds."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Generator, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 from statemend.formats import files
 
@@ -15,34 +14,25 @@ LONGEST_UNPACKED = 512 * 1024 * 1024
 
 _MAGIC = b"\x1f\x8b\x08"
 _GZIP = 31
-_CHUNK = 256 * 1024
+#: How much of a log is held at once, as it is read and as it is unpacked.
+CHUNK = 256 * 1024
 
 
 class LogLines:
-    """Pairs of a line's number, from 1, and its bytes without the line break, and without zeroes.
+    """The lines of a log of which ``chunks`` are the bytes, to be gone through once.
 
-    After the iteration ``fault`` says why a gzip could not be read to its end, or is ``None``.
+    After that ``fault`` says why a gzip could not be unpacked to its end, or is ``None``; the chunks that
+    follow the fault are left.
     """
 
-    def __init__(self, path: Path, longest_unpacked: int = LONGEST_UNPACKED) -> None:
-        self.path = path
+    def __init__(self, chunks: Iterable[bytes], longest_unpacked: int = LONGEST_UNPACKED) -> None:
         self.fault: str | None = None
+        self._chunks = iter(chunks)
         self._limit = longest_unpacked
 
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        number, start = 1, b""
-        for block in self._texts():
-            first, *others = block.split(b"\n")
-            start += first[: LONGEST_LINE - len(start)]
-            for piece in others:
-                yield number, start
-                number += 1
-                start = piece[:LONGEST_LINE]
-        if start:
-            yield number, start
-
     def marked(self, marks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Of these lines the ones that hold one of ``marks``; a log has millions of others.
+        """The lines that hold one of ``marks``; a log has millions of others. Each with its number, from 1,
+        without its line break, and without zeroes.
 
         Only the part of an overlong line that is kept is looked at. A mark has no line break in it."""
         number, start = 1, b""
@@ -59,35 +49,24 @@ class LogLines:
         if any(mark in start for mark in marks):
             yield number, start
 
-    def find_fault(self) -> str | None:
-        """Unpack a gzip to its end for its faults alone; a plain log has none."""
-        if files.head(self.path).startswith(_MAGIC):
-            for _ in self._blocks():
-                if self.fault is not None:
-                    break
-        return self.fault
-
     def _texts(self) -> Iterator[bytes]:
         """The blocks without zeroes: a power cut leaves them where the end of the log was, and the next line
         follows right behind them, however many they are."""
         return (block.translate(None, b"\0") if b"\0" in block else block for block in self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
-        with files.opened(self.path) as file:
-            first = file.read(_CHUNK)
-            chunks = iter(lambda: file.read(_CHUNK), b"")
-            if first.startswith(_MAGIC):
-                yield from self._unpacked(first, chunks)
-            else:
-                yield first
-                yield from chunks
+        first = next(self._chunks, b"")
+        if first.startswith(_MAGIC):
+            yield from self._unpacked(first)
+        else:
+            yield first
+            yield from self._chunks
 
-    def _unpacked(self, first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        self.fault = None
+    def _unpacked(self, first: bytes) -> Iterator[bytes]:
         inflater, packed, produced = zlib.decompressobj(_GZIP), first, 0
         while True:
             if not packed:
-                packed = next(chunks, b"")
+                packed = next(self._chunks, b"")
                 if not packed:
                     if not inflater.eof:
                         self.fault = "the gzip is cut off"
@@ -99,7 +78,7 @@ class LogLines:
                     return
                 inflater = zlib.decompressobj(_GZIP)
             try:
-                block = inflater.decompress(packed, _CHUNK)
+                block = inflater.decompress(packed, CHUNK)
             except zlib.error:
                 self.fault = "the gzip is corrupt"
                 return

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from array import array
 
 import msgspec
 
 from statemend.formats import clock
-from statemend.formats.log_lines import LogLines
 
 #: How each release begins a turn in its log.
 TURN = re.compile(
@@ -20,21 +18,35 @@ TURN_MARK = b"conversation turn: session="
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """One turn. ``clock`` is the local time that the line bears, ``at`` the same in epoch seconds *as if the
-    machine ran in UTC*. ``line`` counts from 1 in the unpacked file."""
+class Turns(msgspec.Struct, frozen=True):
+    """The turns of one session that one log tells of. ``first`` and ``last`` are the earliest and the latest
+    local time that their lines bear, ``times`` all of them, packed, in epoch seconds *as if the machine ran
+    in UTC*."""
 
     session_id: str
-    clock: str
-    at: float
-    line: int
+    first: str
+    last: str
+    times: array[float]
 
 
-def turns(path: Path) -> Iterator[Turn]:
-    """The turns that one log file tells of, streamed, in order. Raises ``Undetermined``."""
-    for number, data in LogLines(path).marked([TURN_MARK]):
-        text = data.decode("utf-8", "backslashreplace")
+class TurnLines:
+    """Gathers the turns of one log from its lines."""
+
+    def __init__(self) -> None:
+        self._clocks: dict[str, tuple[str, str]] = {}
+        self._times: dict[str, array[float]] = {}
+
+    def take(self, text: str) -> None:
+        """Look at one line."""
         found, begun = TURN.search(text), _CLOCK.match(text)
         at = clock.epoch_if_utc(begun[0]) if begun else None
-        if found is not None and begun is not None and at is not None:
-            yield Turn(found["session"], begun[0], at, number)
+        if found is None or begun is None or at is None:
+            return
+        session_id, local = found["session"], begun[0]
+        first, last = self._clocks.get(session_id, (local, local))
+        self._clocks[session_id] = min(first, local), max(last, local)
+        self._times.setdefault(session_id, array("d")).append(at)
+
+    def by_session(self) -> tuple[Turns, ...]:
+        """What was gathered, in the order in which the sessions came."""
+        return tuple(Turns(each, *self._clocks[each], times) for each, times in self._times.items())

@@ -7,12 +7,15 @@ A log line carries local time without a zone. ``AppendFailure.clock`` keeps it a
 moment *as if the machine ran in UTC*, so it is off by the machine's offset: fit for order, not for comparison
 with the store. One event goes to ``agent.log`` and, from WARNING up, to ``errors.log`` too: count with
 ``distinct``.
+
+A log can be long, so it is read once, for its digest, its damage and all that it tells; what it tells is kept
+and not looked up again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -22,9 +25,9 @@ import msgspec
 
 from statemend.formats import clock, files
 from statemend.formats.artifact import Artifact, Kind
-from statemend.formats.damage import Damage
-from statemend.formats.log_lines import LogLines, unpacked_head
+from statemend.formats.log_lines import CHUNK, LogLines, unpacked_head
 from statemend.formats.log_patterns import MARKS, match_failure
+from statemend.formats.log_turns import TURN_MARK, TurnLines, Turns
 
 #: Its lines are no messages of a session.
 SHOWN: Final[frozenset[Kind]] = frozenset()
@@ -57,58 +60,81 @@ class AppendFailure(msgspec.Struct, frozen=True, gc=False):
     level: str = "WARNING"
 
 
+class Log(Artifact, frozen=True):
+    """A log as an artifact, without sections, and what it tells: ``failures`` in the order of the file, the
+    ``turns`` of each session."""
+
+    failures: tuple[AppendFailure, ...] = ()
+    turns: tuple[Turns, ...] = ()
+
+
 def recognise(head: bytes) -> Kind | None:
     """``Kind.LOG`` for a log or a gzipped log: its first line that says anything is a log line."""
     start = unpacked_head(head).lstrip(b"\0\r\n\t ")
     return Kind.LOG if _LINE.match(_decode(start.split(b"\n", 1)[0])) else None
 
 
-def read(path: Path) -> Artifact:
-    """The log as an artifact without sections.
+def read(path: Path) -> Log:
+    """Read the whole log, once. Raises ``Undetermined`` when the system cannot read it.
 
-    Damage is a gzip that is cut, corrupt or unpacks to too much; a log that grows is alive, not damaged.
+    Damage is a gzip that is cut, corrupt or unpacks to too much; a log that grows is alive, not damaged. Of a
+    damaged gzip is told what could be unpacked.
     """
-    scan, damage = files.Scan(path).drain(), Damage()
-    fault = LogLines(path).find_fault()
-    if fault is not None:
-        damage.whole(fault)
-    return Artifact(
+    scan, failures, turns = files.Scan(path), _FailureLines(str(path)), TurnLines()
+    chunks = scan.chunks(CHUNK)
+    lines = LogLines(chunks)
+    for number, data in lines.marked((*MARKS, TURN_MARK)):
+        text = _decode(data)
+        if TURN_MARK in data:
+            turns.take(text)
+        if any(mark in data for mark in MARKS):
+            failures.take(number, text)
+    for _ in chunks:  # the digest is also over what lies behind a fault
+        pass
+    return Log(
         path=str(path),
         kind=Kind.LOG,
         size=scan.size,
         modified_at=scan.modified_at,
         sha256=scan.sha256,
-        damage=damage.phrase(),
+        damage=lines.fault,
+        failures=tuple(failures.found),
+        turns=turns.by_session(),
     )
 
 
-def failures(path: Path) -> Iterator[AppendFailure]:
-    """The failures that one log file tells of, streamed, in order. Raises ``Undetermined``.
+class _FailureLines:
+    """Gathers the failures of one log from its lines."""
 
-    A damaged gzip gives what could be unpacked; ``read`` names the damage.
-    """
-    file = str(path)
-    texts: dict[str, str] = {}  # a log tells of few causes and sessions, each any number of times
-    for number, data in LogLines(path).marked(MARKS):
-        parts = _LINE.match(_decode(data).rstrip("\r\n"))
-        if parts is None:
-            continue
-        found = match_failure(parts["message"])
-        if found is None:
-            continue
-        session_id = found.session_id or parts["session"] or None
-        if len(texts) > _MOST_TEXTS:
-            texts.clear()
-        yield AppendFailure(
-            session_id=None if session_id is None else texts.setdefault(session_id, session_id),
-            at=clock.epoch_if_utc(parts["clock"]),
-            clock=parts["clock"],
-            error=texts.setdefault(found.error, found.error),
-            file=file,
-            line=number,
-            operation=found.operation,
-            level=texts.setdefault(parts["level"], parts["level"]),
+    def __init__(self, file: str) -> None:
+        self.found: list[AppendFailure] = []
+        self._file = file
+        self._texts: dict[str, str] = {}  # few causes and sessions, each any number of times
+
+    def take(self, number: int, text: str) -> None:
+        """Look at the line with this number."""
+        parts = _LINE.match(text.rstrip("\r\n"))
+        said = match_failure(parts["message"]) if parts is not None else None
+        if parts is None or said is None:
+            return
+        if len(self._texts) > _MOST_TEXTS:
+            self._texts.clear()
+        session_id = said.session_id or parts["session"] or None
+        self.found.append(
+            AppendFailure(
+                session_id=None if session_id is None else self._once(session_id),
+                at=clock.epoch_if_utc(parts["clock"]),
+                clock=parts["clock"],
+                error=self._once(said.error),
+                file=self._file,
+                line=number,
+                operation=said.operation,
+                level=self._once(parts["level"]),
+            )
         )
+
+    def _once(self, text: str) -> str:
+        return self._texts.setdefault(text, text)
 
 
 def distinct(found: Iterable[AppendFailure]) -> list[AppendFailure]:

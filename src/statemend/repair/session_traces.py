@@ -12,8 +12,8 @@ import msgspec
 
 from statemend.errors import Undetermined
 from statemend.evidence.inventory import Inventory
-from statemend.formats.files import chunk, size
-from statemend.formats.log_lines import LogLines
+from statemend.formats.files import Scan, chunk, size
+from statemend.formats.log_lines import CHUNK, LogLines
 from statemend.formats.log_turns import TURN, TURN_MARK
 from statemend.repair.plan import Source
 from statemend.store.connection import Store
@@ -82,7 +82,7 @@ def read_logs(inventory: Inventory) -> Logged:
 
 
 def _marked(path: Path) -> Iterator[tuple[int, str]]:
-    for number, data in LogLines(path).marked(_MARKS):
+    for number, data in LogLines(Scan(path).chunks(CHUNK)).marked(_MARKS):
         yield number, data.decode("utf-8", "backslashreplace")
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from statemend.audit.finding import Finding
-from statemend.errors import Undetermined
 from statemend.evidence.inventory import Inventory
 from statemend.formats import logs
 from statemend.formats.artifact import AUTOMATIC
@@ -77,15 +75,8 @@ def _exports(inventory: Inventory) -> Iterator[Event]:
 
 def _failures(inventory: Inventory) -> Iterator[Event]:
     """Failed appends, each burst of a session as one event."""
-    found: list[logs.AppendFailure] = []
-    for log in inventory.logs:
-        try:
-            found.extend(logs.failures(Path(log.path)))
-        except Undetermined:
-            # The rule that reads this log says that it could not; what others tell still counts.
-            continue
     open_: dict[tuple[str | None, str, str], list[logs.AppendFailure]] = {}
-    for failure in logs.distinct(found):
+    for failure in logs.distinct(one for log in inventory.logs for one in log.failures):
         key = (failure.session_id, failure.operation, failure.error)
         burst = open_.get(key)
         if burst is not None and (failure.at or 0) - (burst[-1].at or 0) > _SAME_BURST:

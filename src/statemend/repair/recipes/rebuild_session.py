@@ -11,14 +11,11 @@ Where something shows that the session was deleted on purpose, it is the operato
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from statemend.audit.facts import is_time, moment
 from statemend.audit.finding import Finding
-from statemend.errors import Undetermined
 from statemend.evidence.coverage import ArtifactCoverage, assess_session
 from statemend.formats.artifact import TRANSCRIPTS
-from statemend.formats.logs import failures
 from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Choice, Option, Step, StepClass
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
@@ -128,13 +125,8 @@ def _deleted_on_purpose(context: RecipeContext, session_id: str) -> tuple[str, .
 
 def _failing(context: RecipeContext) -> frozenset[str]:
     """The sessions of which a log says that something could not be stored: they were still in use."""
-    found: set[str] = set()
-    for log in context.inventory.logs:
-        try:
-            found |= {failure.session_id for failure in failures(Path(log.path)) if failure.session_id}
-        except Undetermined:
-            continue
-    return frozenset(found)
+    failures = (failure for log in context.inventory.logs for failure in log.failures)
+    return frozenset(failure.session_id for failure in failures if failure.session_id)
 
 
 def _complete_exports(context: RecipeContext, session_id: str) -> Iterator[str]:

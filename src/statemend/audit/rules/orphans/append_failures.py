@@ -40,12 +40,12 @@ from statemend.audit.known import KNOWN, is_known
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
 from statemend.audit.unstored import LOOK, SESSION, Judgement, judge
 from statemend.audit.zone import DATED
-from statemend.formats.logs import AppendFailure, distinct, failures
+from statemend.formats.logs import AppendFailure, distinct
 
 
 def check(context: Context) -> Iterator[Finding]:
     by_session: dict[str | None, list[AppendFailure]] = {}
-    for failure in distinct(one for log in context.inventory.logs for one in failures(Path(log.path))):
+    for failure in distinct(one for log in context.inventory.logs for one in log.failures):
         by_session.setdefault(failure.session_id, []).append(failure)
     for session_id, group in sorted(by_session.items(), key=lambda item: item[0] or ""):
         member = _having(context, session_id)

@@ -43,7 +43,7 @@ from statemend.audit.routes import ways_to_nothing
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.audit.rules.exports import deleted_after_incomplete_export
 from statemend.evidence.coverage import SessionCoverage
-from statemend.formats import log_turns, logs, routing_file
+from statemend.formats import routing_file
 from statemend.formats.artifact import AUTOMATIC, FILTERED, Kind
 
 
@@ -74,7 +74,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _told_elsewhere(context: Context) -> set[str]:
     """The sessions that other rules tell of."""
-    failed = {one.session_id for log in context.inventory.logs for one in logs.failures(Path(log.path))}
+    failed = {one.session_id for log in context.inventory.logs for one in log.failures}
     cut = {finding.subject.session for finding in deleted_after_incomplete_export.check(context)}
     return {each for each in failed | cut if each is not None}
 
@@ -135,14 +135,14 @@ def _traced(context: Context, session: SessionCoverage) -> Finding:
     )
 
 
-def _named(context: Context, told: set[str]) -> Iterator[Finding]:
+def _named(context: Context, known: set[str]) -> Iterator[Finding]:
     """The sessions of which nothing is left but their name."""
-    clocks: dict[str, list[str]] = {}
+    clocks: dict[str, tuple[str, str]] = {}
     for log in context.inventory.logs:
-        for turn in log_turns.turns(Path(log.path)):
-            first, last = clocks.setdefault(turn.session_id, [turn.clock, turn.clock])
-            clocks[turn.session_id] = [min(first, turn.clock), max(last, turn.clock)]
-    gone = sorted(each for each in clocks if each not in told and not context.has(each))
+        for told in log.turns:
+            first, last = clocks.get(told.session_id, (told.first, told.last))
+            clocks[told.session_id] = min(first, told.first), max(last, told.last)
+    gone = sorted(each for each in clocks if each not in known and not context.has(each))
     if gone:
         yield RULE.finding(
             context,
@@ -165,7 +165,7 @@ def _named(context: Context, told: set[str]) -> Iterator[Finding]:
         if artifact.kind is Kind.ROUTING
         for entry in routing_file.entries(Path(artifact.path))
     }
-    lost = sorted(each for each in chats.keys() - told if not context.has(each))
+    lost = sorted(each for each in chats.keys() - known if not context.has(each))
     if lost:
         yield RULE.finding(
             context,
