@@ -85,6 +85,20 @@ def test_a_number_behind_the_columns_is_lawful(build: Build) -> None:
     assert home.result("STO004").status == "clean"
 
 
+def test_a_first_opening_by_a_newer_release_that_broke_off_is_a_leftover(build: Build) -> None:
+    """The columns come one by one and in any order, the number comes last."""
+    home = build("0.13.0", empty=False)
+    home.sql("ALTER TABLE messages ADD COLUMN display_kind TEXT", "ALTER TABLE sessions ADD COLUMN cwd TEXT")
+
+    found = {finding.summary.split()[2]: finding for finding in home.findings("STO004")}
+
+    assert found.keys() == {"messages", "sessions"}
+    assert {finding.verdict for finding in found.values()} == {Verdict.LEFTOVER}
+    assert "compacted" in facts(found["messages"])["columns missing"]
+    home.sql("UPDATE schema_version SET version = 22")
+    assert {finding.verdict for finding in home.findings("STO004")} == {Verdict.FAULT}
+
+
 def test_columns_and_tables_that_nobody_knows_are_lawful(build: Build) -> None:
     home = build("0.17.0", empty=False)
     home.sql("ALTER TABLE messages ADD COLUMN anthropic_content_blocks TEXT", "CREATE TABLE plugin_notes (x)")

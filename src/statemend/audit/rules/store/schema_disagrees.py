@@ -8,12 +8,15 @@ the store for an empty one.
 How it happens
 A repair that rebuilt the file with only part of its tables, a migration that stopped half way and was
 counted as done, a tool that recreated a table in an older form. Or the file is another program's
-database. No release leaves it so: each adds what is missing at every start, from 0.13 on.
+database. No release leaves it so: each adds what is missing at every start, from 0.13 on. It does so column
+by column, so that one which was stopped during its first start leaves some of them.
 
 How we know
 Tables and columns are asked for by name. The number in schema_version is not believed: columns are added
 at every opening, so a low number with new columns is lawful, and so are columns nobody knows. It is only
-used downwards: a store that claims a number had every column of the releases with a smaller one.
+used downwards: a store that claims a number had every column of the releases with a smaller one. The number
+is written last: where it asks for none of the missing columns, and others that came with them or later are
+there, a first start broke off, which is a leftover.
 
 What to do
 Copy the folder first. Where only columns are missing, opening a copy with the release in use adds them,
@@ -55,7 +58,7 @@ def check(context: Context) -> Iterator[Finding]:
         )
         return
     schema = context.store.schema
-    for table, core in CORE.items():
+    for table in CORE:
         if not schema.has(table):
             yield RULE.finding(
                 context,
@@ -65,29 +68,42 @@ def check(context: Context) -> Iterator[Finding]:
                 remedy="Copy the folder first, then take the table from a sound copy of the store.",
             )
         elif missing := _missing(schema, table):
-            fatal = any(column in core for column in missing)
+            verdict, severity, remedy = _judge(schema, table, missing)
             yield RULE.finding(
                 context,
                 key=f"{table}.columns",
-                severity=Severity.HIGH if fatal else Severity.MEDIUM,
+                verdict=verdict,
+                severity=severity,
                 summary=f"The table {table} lacks {len(missing)} of the columns that its release has.",
                 evidence=[
                     ("columns missing", missing),
                     ("schema number", schema.version),
                     ("release told from the columns", schema.era.name),
                 ],
-                remedy="Copy the folder first, then take the table from a sound copy of the store."
-                if fatal
-                else "Open a copy with the release in use: it adds the columns, empty. Then compare.",
+                remedy=remedy,
             )
 
 
+def _judge(schema: Schema, table: str, missing: list[str]) -> tuple[Verdict, Severity, str]:
+    if any(column in CORE[table] for column in missing):
+        remedy = "Copy the folder first, then take the table from a sound copy of the store."
+        return Verdict.FAULT, Severity.HIGH, remedy
+    if _required(table, _behind_number(schema.version)).isdisjoint(missing):
+        return Verdict.LEFTOVER, Severity.LOW, "Open the store with the release in use: it adds the columns."
+    remedy = "Open a copy with the release in use: it adds the columns, empty. Then compare."
+    return Verdict.FAULT, Severity.MEDIUM, remedy
+
+
 def _missing(schema: Schema, table: str) -> list[str]:
-    """The columns that this store must have had and does not have."""
-    behind = {release for release in (BEHIND_ERA.get(schema.era), _behind_number(schema.version)) if release}
-    newest = max((RELEASES.index(release) for release in behind), default=-1)
-    required = {column.name for column in CATALOGUE[table].columns if RELEASES.index(column.since) <= newest}
+    """The columns that this store must have had, or was to get with others that it has, and does not have."""
+    required = _required(table, BEHIND_ERA.get(schema.era)) | _required(table, _behind_number(schema.version))
     return sorted(column for column in required | set(CORE[table]) if not schema.has(table, column))
+
+
+def _required(table: str, release: str | None) -> set[str]:
+    """The columns of a table in a release."""
+    newest = -1 if release is None else RELEASES.index(release)
+    return {column.name for column in CATALOGUE[table].columns if RELEASES.index(column.since) <= newest}
 
 
 def _behind_number(number: int | None) -> str | None:
