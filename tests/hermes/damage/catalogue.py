@@ -110,11 +110,11 @@ def wrongs(entry: Damage, before: Look, after: Look, told: Sequence[Told]) -> li
     """What should have been told after the damage and was not, and what is claimed that is not so."""
     changed = [one for one in after.findings if one not in before.findings]
     missing = [f"missing {each}" for each in told if each.must and not any(_is(one, each) for one in changed)]
-    known = {_identity(one) for one in before.findings}
+    known = {name for one in before.findings for name in _names(one)}
     claimed = [
         f"claimed {one.rule} {one.verdict} {one.subject.session} {one.subject.message_ids}: {one.summary}"
         for one in changed
-        if _identity(one) not in known
+        if known.isdisjoint(_names(one))
         and one.rule not in entry.follows
         and not any(_is(one, each) for each in told)
     ]
@@ -122,8 +122,10 @@ def wrongs(entry: Damage, before: Look, after: Look, told: Sequence[Told]) -> li
     return missing + claimed + broken
 
 
-def _identity(one: Finding) -> tuple[object, ...]:
-    return one.id, one.verdict, one.subject.message_ids
+def _names(one: Finding) -> set[tuple[object, ...]]:
+    """By what it is the same finding as an earlier one: its id, or, in a copy of the store, what it says."""
+    rows = one.subject.message_ids
+    return {(one.id, one.verdict, rows), (one.rule, one.verdict, one.subject.session, rows, one.summary)}
 
 
 def _is(one: Finding, told: Told) -> bool:
