@@ -10,7 +10,8 @@ import apsw
 import pytest
 from tests.audit.builder import EXPORTED, VERSIONS, HomeBuilder, facts
 
-from statemend.audit.finding import Verdict
+from statemend.audit.finding import Severity, Verdict
+from statemend.store.holders import Holder
 
 pytestmark = pytest.mark.built("STO002", "it takes a process that is killed while another replaces the file")
 
@@ -18,7 +19,10 @@ Build = Callable[..., HomeBuilder]
 FRAME = 24 + 4096
 
 
-def crash(home: HomeBuilder, writes: int = 3) -> Path:
+WRITE = "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+
+
+def crash(home: HomeBuilder, writes: int = 3, write: str = WRITE) -> Path:
     """Leave the store as a killed writer does: its last transactions committed to the log alone."""
     folder = home.root / "writer"
     folder.mkdir()
@@ -27,15 +31,20 @@ def crash(home: HomeBuilder, writes: int = 3) -> Path:
     connection.pragma("journal_mode", "wal")
     connection.pragma("wal_autocheckpoint", 0)
     for number in range(writes):
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES (?, ?)", (f"crash {number}", "x" * 3000)
-        )
+        connection.execute(write, (f"crash {number}", "x" * 3000))
     shutil.copyfile(folder / "state.db", home.store)
     wal = home.root / "state.db-wal"
     shutil.copyfile(folder / "state.db-wal", wal)
     connection.close()
     shutil.rmtree(folder)
     return wal
+
+
+def fill(home: HomeBuilder, number: int) -> None:
+    """Have a store of many pages."""
+    with home.opened():
+        for row in range(number):
+            home.message("filler", content="y" * 3000, timestamp=1.79e9 + row)
 
 
 @pytest.mark.near_miss("STO002")
@@ -144,8 +153,7 @@ def test_a_log_with_another_page_size_belongs_to_another_store(build: Build, tmp
 def test_a_sound_log_beside_the_wrong_main_file_is_told_from_damage(build: Build) -> None:
     """A restore put another store in place and left the log of the one before."""
     home = build("0.22.2", rich=True)
-    for number in range(400):
-        home.message("filler", content="y" * 3000, timestamp=1.79e9 + number)
+    fill(home, 400)
     wal = crash(home, writes=400)
     restored = build("0.13.0", empty=False, name="restored")
     shutil.copyfile(restored.store, home.store)
@@ -157,18 +165,63 @@ def test_a_sound_log_beside_the_wrong_main_file_is_told_from_damage(build: Build
     assert wal.exists()
 
 
+def test_a_log_is_not_blamed_for_a_store_that_is_no_better_without_it(build: Build) -> None:
+    home = build(empty=False)
+    crash(home, write="UPDATE sessions SET title = ?, model = substr(?, 1, 1)")
+    data = bytearray(home.store.read_bytes())
+    data[103:108] = b"\xff\xff\xff\xff\xff"
+    home.store.write_bytes(bytes(data))
+
+    assert {each.rule for each in home.audit("STO002", "STO003").findings} == {"STO003"}
+
+
 def test_a_log_saved_from_under_a_writer_is_named(build: Build) -> None:
     home = build("0.22.2", empty=False)
     home.file("state.db.retired-wal-20260925-101010-4242/state.db-wal", b"frames")
-    home.file("state.db-wal", b"")
+    crash(home)
 
     (finding,) = home.findings("STO002")
 
     assert finding.verdict is Verdict.UNDECIDABLE
     assert facts(finding)["saved logs"] == ["state.db.retired-wal-20260925-101010-4242"]
+    assert facts(finding)["size of the -wal in bytes"] > FRAME
 
 
-def test_the_journal_of_an_interrupted_transaction_is_a_leftover(build: Build, tmp_path: Path) -> None:
+def test_a_log_that_does_not_fit_a_store_that_opens_is_told_from_damage(build: Build) -> None:
+    """Put back as it was before it grew: the table in the log has pages that are not there."""
+    home = build("0.22.2", rich=True)
+    before = home.store.read_bytes()
+    fill(home, 50)
+    crash(home, write="INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, 1)")
+    home.store.write_bytes(before)
+
+    outcome = home.audit("STO002", "STO003")
+
+    assert "sound without it" in next(each for each in outcome.findings if each.rule == "STO002").summary
+    assert {each.rule for each in outcome.findings} == {"STO002", "STO003"}
+
+
+def test_a_process_that_writes_into_a_log_that_was_taken_away_is_named(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = build("0.22.2", empty=False)
+    there = Holder(pid=11, name="hermes", command="hermes", files=(str(home.store),))
+    gone = Holder(pid=12, name="hermes", command="hermes", files=(f"{home.store}-wal (deleted)",))
+    monkeypatch.setattr("statemend.store.connection.find_holders", lambda _: (there, gone))
+
+    (finding,) = home.findings("STO002", live=True)
+
+    assert (finding.verdict, finding.severity) == (Verdict.FAULT, Severity.CRITICAL)
+    assert finding.summary.startswith("Process 12 writes")
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict"), [(1, Verdict.LEFTOVER), (2, Verdict.UNDECIDABLE)], ids=["rollback", "log"]
+)
+def test_the_journal_of_an_interrupted_transaction(
+    build: Build, tmp_path: Path, mode: int, verdict: Verdict
+) -> None:
+    """Beside a store that keeps a log it may be of another time, and is no mere leftover."""
     home = build(empty=False)
     connection = apsw.Connection(str(home.store))
     connection.pragma("journal_mode", "delete")
@@ -179,12 +232,14 @@ def test_the_journal_of_an_interrupted_transaction_is_a_leftover(build: Build, t
     shutil.copyfile(f"{home.store}-journal", tmp_path / "journal")
     connection.execute("ROLLBACK")
     connection.close()
-    shutil.copyfile(tmp_path / "main", home.store)
+    main = bytearray((tmp_path / "main").read_bytes())
+    main[18:20] = bytes([mode, mode])
+    home.store.write_bytes(main)
     shutil.copyfile(tmp_path / "journal", f"{home.store}-journal")
 
     (finding,) = home.findings("STO002")
 
-    assert finding.verdict is Verdict.LEFTOVER
+    assert finding.verdict is verdict
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -128,6 +128,18 @@ def test_cells_that_the_schema_forbids_are_no_damage_of_pages(build: Build) -> N
     assert {result.status for result in outcome.rules} == {"clean", "findings"}
 
 
+def test_pages_that_nothing_uses_are_a_leftover(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    home.sql("DELETE FROM messages")
+    data = bytearray(home.store.read_bytes())
+    data[32:40] = bytes(8)  # where the unused pages are, and how many
+    home.store.write_bytes(bytes(data))
+
+    finding = only(home.audit("STO003", deep=True).findings)
+
+    assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.INFO)
+
+
 def test_a_store_that_sqlite_refuses_to_open_is_damaged(build: Build) -> None:
     home = build("0.19.0", empty=False)
     data = bytearray(home.store.read_bytes())

@@ -10,6 +10,7 @@ import pytest
 from tests.audit.builder import HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
+from statemend.store.holders import Holder
 
 pytestmark = pytest.mark.built(
     "STO006", "any process that has the file open shows it, and quicker than a release"
@@ -49,3 +50,13 @@ def test_a_store_that_nobody_holds_is_silent(build: Build, live: bool) -> None:
     home = build()
     home.chat("a")
     assert home.findings("STO006", live=live) == []
+
+
+def test_all_that_hold_it_are_one_finding(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = build()
+    gone = Holder(pid=11, name="hermes", command="hermes gateway", files=(f"{home.store} (deleted)",))
+    there = Holder(pid=12, name="hermes", command="hermes", files=(str(home.store),))
+    monkeypatch.setattr("statemend.store.connection.find_holders", lambda _: (gone, there))
+    (finding,) = home.findings("STO006", live=True)
+    assert finding.summary.startswith("2 processes hold the store;")
+    assert facts(finding)["write into a file that was replaced"] == 1
