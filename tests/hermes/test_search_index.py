@@ -97,6 +97,23 @@ def test_a_deletion_past_the_triggers_leaves_words_behind(hermes_home: Homes, re
     assert told(home) == [("FTS002", "fault", "messages_fts")]
 
 
+@pytest.mark.near_miss("FTS001")
+@pytest.mark.parametrize("release", ["0.21.4", "0.22.2"])
+def test_a_run_of_cron_that_a_chat_goes_on_with_keeps_its_old_messages_out(
+    hermes_home: Homes, release: str
+) -> None:
+    home = hermes_home(release)
+    run = home.create_session("cron_report_20261110_090000", "cron")
+    home.exchange(run, 1)
+    home.end(run, "cron_complete")
+    home.gateway_session("77")
+    assert home.gateway_session("77", switch=run) == run
+    home.exchange(run, 2)
+    assert home.value("SELECT source FROM sessions WHERE id = ?", [run]) == "telegram"
+    assert home.value("SELECT COUNT(*) FROM messages_fts_trigram_docsize", []) == 2
+    assert told(home) == []
+
+
 def test_a_change_of_layout_leaves_the_index_whole(hermes_home: Homes) -> None:
     home = hermes_home("0.19.0")
     home.create_session(FIRST)

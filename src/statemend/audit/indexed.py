@@ -131,17 +131,25 @@ def looks_alike(context: Context, index: Index) -> bool:
 
 def missing(store: Store, index: Index, most: int) -> Difference:
     """The messages that the index should hold and does not, at most ``most`` of them named. Those that wait
-    for a rebuild are left out, and so are, where sessions decide, the sessions of which it holds no row: they
-    may have been machines' when their messages came."""
+    for a rebuild are left out, and so are, where sessions decide, those before the first that it holds of
+    their session: that may have been a machine's when they came."""
     waiting = (
         ""
         if index.waiting_from is None
         else f"AND NOT (m.id > {index.waiting_from} AND m.id <= {index.waiting_to or 9223372036854775807})"
     )
-    scope = {
-        Scope.ALL: "",
-        Scope.NO_TOOLS: "AND m.role <> 'tool'",
-        Scope.NO_MACHINES: f"""
+    joined, left_in = {
+        Scope.ALL: ("", ""),
+        Scope.NO_TOOLS: ("", "AND m.role <> 'tool'"),
+        Scope.NO_MACHINES: (
+            f"""
+            JOIN (
+                SELECT o.session_id AS session_id, MIN(o.id) AS first
+                FROM messages AS o
+                JOIN {index.sizes} AS e ON e.id = o.id
+                GROUP BY o.session_id
+            ) AS indexed ON indexed.session_id = m.session_id AND indexed.first < m.id""",
+            """
             AND m.role <> 'tool'
             AND m.session_id IN (
                 SELECT s.id
@@ -149,18 +157,13 @@ def missing(store: Store, index: Index, most: int) -> Difference:
                 WHERE s.source NOT IN ('cron', 'subagent')
                   AND COALESCE(CASE WHEN json_valid(s.model_config)
                                     THEN json_extract(s.model_config, '$._delegate_from') END, '') = ''
-                  AND EXISTS (
-                        SELECT 1
-                        FROM messages AS o
-                        JOIN {index.sizes} AS e ON e.id = o.id
-                        WHERE o.session_id = s.id
-                      )
             )""",
+        ),
     }[index.scope]
     return _difference(
         store,
-        f"SELECT m.id FROM messages AS m "
-        f"WHERE NOT EXISTS (SELECT 1 FROM {index.sizes} AS d WHERE d.id = m.id) {waiting} {scope}",
+        f"SELECT m.id FROM messages AS m {joined} "
+        f"WHERE NOT EXISTS (SELECT 1 FROM {index.sizes} AS d WHERE d.id = m.id) {waiting} {left_in}",
         most,
     )
 

@@ -69,6 +69,19 @@ def test_the_index_by_parts_of_words_is_compared_by_the_thorough_audit(build: Bu
     assert finding.subject.message_ids == (row,)
 
 
+def test_a_run_of_a_program_that_a_person_goes_on_with_is_silent(build: Build) -> None:
+    """0.22 leaves out what cron and subagents say, and adds nothing when such a session becomes a chat's."""
+    home = build("0.22.2")
+    home.chat("job", 4, source="cron")
+    home.sql("UPDATE sessions SET source = 'telegram' WHERE id = 'job'")
+    home.turns("job", 2)
+    assert home.findings("FTS001", deep=True) == []
+    with without_triggers(home, "messages_fts_trigram"):
+        row = home.message("job")
+    (finding,) = home.findings("FTS001", deep=True)
+    assert finding.subject.message_ids == (row,)
+
+
 def test_one_missing_and_one_too_many_are_told_apart_by_the_thorough_audit(build: Build) -> None:
     home = build()
     rows = home.chat("a", 4)

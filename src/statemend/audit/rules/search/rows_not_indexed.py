@@ -24,8 +24,9 @@ Build the index anew: it holds nothing that the messages do not. Until then do n
 nothing for proof that a message is gone.
 
 When it is a false alarm
-A session that was a subagent's, and no longer is, has its old messages in no index by parts of words: 0.22
-left them out when they came, and nothing adds them later.
+Where a conversation was a program's for a while, between times when it was a person's. (What came before the
+first message that the index by parts of words holds of a session is not counted: 0.22 leaves out what cron
+and subagents say, and adds nothing when a person goes on with it.)
 """
 
 from __future__ import annotations
