@@ -563,6 +563,8 @@ def large_report(number: int = 1000) -> Report:
 def hostile_report() -> Report:
     """A report whose every free text is hostile: markup, overrides, control characters, 10,000 characters."""
     long = HOSTILE + "A" * 10_000
+    compared: dict[str, Value] = {f"about candidate {HOSTILE}": [HOSTILE, long]}
+    parted = finding("LIN003", HOSTILE, "The line parts.", evidence=compared)
     return report(
         findings=(
             finding(
@@ -574,6 +576,8 @@ def hostile_report() -> Report:
                 remedy=HOSTILE,
                 command=f"statemend show '{HOSTILE}'",
             ),
+            finding("LIN004", HOSTILE, "The line ends.", evidence=compared),
+            parted,
         ),
         sessions=(SessionEntry(id=HOSTILE, title=long, live=3, display=3, held=1),),
         home=f"/tmp/{HOSTILE}",
@@ -589,7 +593,11 @@ def hostile_report() -> Report:
                 edges=(),
                 export=(HOSTILE,),
                 resume=HOSTILE,
+                findings=(parted.id,),
             ),
         ),
-        contents=(MessageText(STORE, 7, HOSTILE, "user", long + "\nsecond line"),),
+        contents=(
+            MessageText(STORE, 7, HOSTILE, "user", long + "\nsecond line"),
+            MessageText(STORE, 8, HOSTILE, HOSTILE, "first line\n" + long.replace("A", "A\n"), first=True),
+        ),
     )

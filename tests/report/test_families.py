@@ -37,7 +37,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_each_family_has_its_own_candidates_once(report: Report) -> None:
-    told = [[candidate.session for candidate in families.told(report, family)] for family in report.lineage]
+    known = families.Candidates(report)
+    told = [[candidate.session for candidate in known.of_family(family)] for family in report.lineage]
     assert told == [["old-0", "old-1", "old-2"], ["other-0", "other-1"]]
 
 
@@ -54,8 +55,8 @@ def test_both_forms_show_what_is_known_of_each(report: Report) -> None:
 
 def test_a_family_without_candidates_tells_of_none(report: Report) -> None:
     (family, *_) = report.lineage
-    bare = families.told(report, type(family)(id="x", start="x", nodes=(), edges=()))
-    assert bare == ()
+    bare = type(family)(id="x", start="x", nodes=(), edges=())
+    assert families.Candidates(report).of_family(bare) == ()
 
 
 SCRIPT = "<script>alert(1)</script></pre>\n```\n# Not a heading @someone \x1b[31mred\u202e"
@@ -103,7 +104,8 @@ def test_the_first_message_of_each_candidate_is_in_the_report_that_was_asked_for
 
 def test_a_candidate_is_told_with_its_first_message(asked: Report) -> None:
     (family,) = (one for one in asked.lineage if one.start == "old")
-    assert [(each.session, each.first and each.first.session) for each in families.told(asked, family)] == [
+    told = families.Candidates(asked).of_family(family)
+    assert [(each.session, each.first and each.first.session) for each in told] == [
         (session, session) for session in ("c0", "c1", "c2")
     ]
 
@@ -116,9 +118,20 @@ def test_first_messages_are_text_in_the_page_and_cut_with_a_word(asked: Report) 
     assert attack == SCRIPT.replace("\x1b", "[U+001B]").replace("\u202e", "[U+202E]")
     assert long == f"{'y' * 4000}… (cut here; the store has the rest)"
     assert document.count("<script>") == 1
-    for finding in asked.findings:
-        if finding.rule == "LIN001":
-            assert "Of dead." in page.css_first(f"#{finding.id} .said").text()
+
+
+def test_the_candidates_of_a_finding_are_told_once(asked: Report) -> None:
+    page, document = LexborHTMLParser(html.render(asked)), markdown.render(asked)
+
+    told = [node.text() for node in page.css(".candidate > .id")]
+    assert sorted(told) == ["c0", "c1", "c2", "cut-off", "dead"]
+    assert [document.count(f"- Candidate `{session}`") for session in told] == [1] * 5
+    assert "about candidate" not in document
+    (alone,) = (finding for finding in asked.findings if finding.rule == "LIN001")
+    assert "Of dead." in page.css_first(f"#{alone.id} .candidate .said").text()
+    (fork,) = (finding for finding in asked.findings if finding.rule == "LIN002")
+    (link,) = page.css(f'#{fork.id} a[href^="#family-"]')
+    assert "Family of old" in " ".join(page.css_first(link.attributes["href"] or "").text().split())
 
 
 def test_first_messages_are_code_in_the_document(asked: Report) -> None:
@@ -136,7 +149,8 @@ def test_first_messages_are_code_in_the_document(asked: Report) -> None:
 
 
 def test_no_first_message_is_anywhere_unless_asked_for(unasked: Report) -> None:
-    assert all(each.first is None for family in unasked.lineage for each in families.told(unasked, family))
+    known = families.Candidates(unasked)
+    assert all(each.first is None for finding in unasked.findings for each in known.of_finding(finding))
     for form in (html, markdown, json, jsonlines):
         shown = form.render(unasked)  # type: ignore[attr-defined]
         assert "alert(1)" not in shown

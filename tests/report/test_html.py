@@ -122,8 +122,9 @@ def test_one_busy_rule_does_not_hide_the_others() -> None:
 
 def test_the_texts_of_messages_are_shown_only_when_asked_for() -> None:
     assert page().css(".said") == []
-    said = page(sample.hostile_report()).css(".said")
-    assert said == [], "the message belongs to no finding of this report"
+    said = page(sample.hostile_report()).css(".said .meta")
+    assert all("row 8" in one.text() for one in said), "row 7 belongs to no finding of this report"
+    assert len(said) == 2
     finding = sample.finding("EXP001", "s", "…", message_ids=(7,))
     texts = (html.MessageText(sample.STORE, 7, "s", "user", "first line\n  second <b>line</b>"),)
     (said_one,) = page(sample.report(findings=(finding,), contents=texts)).css(".said pre")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from statemend.audit.context import Context
 from statemend.audit.eras import RELEASES
 from statemend.audit.facts import listed, moment, rows, words
-from statemend.audit.finding import Finding, Value
+from statemend.audit.finding import Fact, Finding, Value
 from statemend.audit.pairing import FIRST_ROWS, LAST_ROWS, shared_rows
 from statemend.audit.routes import led_to
 from statemend.store.family import lone_node
@@ -56,6 +56,11 @@ def of(finding: Finding) -> Iterator[tuple[str, tuple[str, ...]]]:
     for fact in finding.evidence:
         if fact.label.startswith(_OF_ONE) and not isinstance(fact.value, str | int | float | None):
             yield fact.label.removeprefix(_OF_ONE), tuple(map(str, fact.value))
+
+
+def beside(finding: Finding) -> tuple[Fact, ...]:
+    """The evidence of a finding but for what is told of candidates."""
+    return tuple(fact for fact in finding.evidence if not fact.label.startswith(_OF_ONE))
 
 
 def lines(context: Context, session_id: str, parent: str | None) -> Iterator[str]:

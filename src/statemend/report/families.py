@@ -14,6 +14,8 @@ from statemend.store.history import Census
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
 
+#: So many families are shown; the JSON form has every one.
+MOST_FAMILIES = 12
 #: Rules about lines that part, end or close into a ring; the one that says most about a family comes first.
 ABOUT_LINES = (
     "LIN003",
@@ -60,22 +62,36 @@ def ambiguous(
     return tuple(sorted(found, key=lambda family: family.id))
 
 
-def told(report: Report, family: Family) -> tuple[Candidate, ...]:
-    """The candidates of a family, each once, with the evidence that the findings about it give."""
-    ids = set(family.findings)
-    firsts = first_messages(report)
-    found: dict[str, Candidate] = {}
-    for finding in report.findings:
+class Candidates:
+    """The candidates that the findings of a report tell of. Those of a family that is shown are told there,
+    once for all findings about it; any other finding tells its own."""
+
+    def __init__(self, report: Report) -> None:
+        self._findings = {finding.id: finding for finding in report.findings}
+        self._firsts = {(said.store, said.session): said for said in report.contents or () if said.first}
+        #: The place among the families of the one that tells the candidates of a finding, by its id.
+        self.told_in = {
+            id_: place
+            for place, family in enumerate(report.lineage[:MOST_FAMILIES], start=1)
+            for id_ in family.findings
+        }
+
+    def of_finding(self, finding: Finding) -> tuple[Candidate, ...]:
+        """The candidates of one finding."""
         store = finding.subject.store
-        if finding.id in ids and (family.store is None or store == family.store):
-            for session, lines in candidates.of(finding):
-                found.setdefault(session, Candidate(session, lines, firsts.get((store, session))))
-    return tuple(found.values())
+        return tuple(
+            Candidate(session, lines, self._firsts.get((store, session)))
+            for session, lines in candidates.of(finding)
+        )
 
-
-def first_messages(report: Report) -> dict[tuple[str, str], MessageText]:
-    """The first message of each candidate by its store and session; none unless texts were asked for."""
-    return {(said.store, said.session): said for said in report.contents or () if said.first}
+    def of_family(self, family: Family) -> tuple[Candidate, ...]:
+        """The candidates of a family, each once, with the evidence that the findings about it give."""
+        found: dict[str, Candidate] = {}
+        for id_ in family.findings:
+            if id_ in self._findings:
+                for candidate in self.of_finding(self._findings[id_]):
+                    found.setdefault(candidate.session, candidate)
+        return tuple(found.values())
 
 
 def _with_parents(graph: Graph, family: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache, partial
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -22,11 +22,12 @@ from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, Ru
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-#: How much one page shows before it refers to the JSON: whole findings, findings as one line, and rows of
-#: tables.
+#: How much one page shows before it refers to the JSON: whole findings, findings as one line, rows of tables,
+#: and candidates of one finding.
 MOST_CARDS = 48
 MOST_LINES = 240
 MOST_ROWS = 80
+MOST_CANDIDATES = 8
 _CARDS_PER_RULE = 4
 _MOST_VALUES = 6
 
@@ -180,6 +181,7 @@ def environment() -> Environment:
         listed=text.listed,
         stamp=_stamp,
         passage=text.passage,
+        evidence=candidates.beside,
     )
     return environment
 
@@ -198,16 +200,12 @@ def _hash(content: str) -> str:
 
 
 def _by_finding(report: Report) -> dict[str, list[MessageText]]:
-    """The texts that belong to each finding: of the messages that it names, and of those with which its
-    candidates begin."""
+    """The texts of the messages that each finding names."""
     texts = {(said.store, said.session, said.message_id): said for said in report.contents or ()}
-    firsts = families.first_messages(report)
     found: dict[str, list[MessageText]] = {}
     for finding in report.findings:
-        store, session = finding.subject.store, finding.subject.session or ""
-        named = (texts.get((store, session, number)) for number in finding.subject.message_ids)
-        begun = (firsts.get((store, candidate)) for candidate, _ in candidates.of(finding))
-        own = list(dict.fromkeys(said for said in (*named, *begun) if said is not None))
+        about = finding.subject.store, finding.subject.session or ""
+        own = [texts[key] for number in finding.subject.message_ids if (key := (*about, number)) in texts]
         if own:
             found[finding.id] = own
     return found
@@ -241,7 +239,9 @@ def render(report: Report) -> str:
         timeline=charts.timeline(report.timeline),
         bar=charts.bar,
         drawing=graph.drawing,
-        candidates=partial(families.told, report),
+        candidates=families.Candidates(report),
+        most_candidates=MOST_CANDIDATES,
+        most_families=families.MOST_FAMILIES,
         kinds=_tally(artifact.kind for artifact in report.artifacts),
         rules=_by_status(report.rules),
         short=lambda path: _short_path(path, report.home),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from statemend.audit import candidates
 from statemend.audit.finding import Finding, Value
 from statemend.report import baseline, families, text
 from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
@@ -20,6 +21,7 @@ from statemend.report.paths import relative
 MARK = f"<!-- {SCHEMA} -->"
 MOST_FINDINGS = 200
 MOST_ROWS = 100
+MOST_FACTS = 12
 
 _SPECIAL = re.compile(r"[\\`*\[\]#|~$]|(?<![^\W_])_|_(?![^\W_])")
 #: Signs of what GitHub turns into links by itself: mentions, mail, issues, addresses.
@@ -127,7 +129,7 @@ def _findings(report: Report) -> Iterator[str]:
         yield "None."
     ordered = worst_first(report.findings)
     titles = {rule.id: rule.title for rule in report.rules}
-    several = len(report.stores) > 1
+    several, known = len(report.stores) > 1, families.Candidates(report)
     severity, rule = None, ""
     for finding in ordered[:MOST_FINDINGS]:
         if finding.severity is not severity:
@@ -137,12 +139,12 @@ def _findings(report: Report) -> Iterator[str]:
             rule = finding.rule
             yield f"**{rule}** {escape(titles.get(rule, ''))}"
             yield ""
-        yield from _finding(finding, several=several)
+        yield from _finding(finding, known, several=several)
     yield from _more(len(ordered), MOST_FINDINGS, "findings")
     yield from _contents(report, several=several)
 
 
-def _finding(finding: Finding, *, several: bool) -> Iterator[str]:
+def _finding(finding: Finding, known: families.Candidates, *, several: bool) -> Iterator[str]:
     yield f"- **{escape(finding.summary)}**"
     yield f"  - id {code(finding.id)}, {finding.verdict.value}"
     if several:
@@ -154,8 +156,13 @@ def _finding(finding: Finding, *, several: bool) -> Iterator[str]:
     if finding.subject.message_ids:
         ids = finding.subject.message_ids
         yield f"  - messages: {len(ids):,} ({text.ranges(ids)})"
-    for fact in finding.evidence[:12]:
+    evidence = candidates.beside(finding)
+    for fact in evidence[:MOST_FACTS]:
         yield f"  - {escape(fact.label, 60)}: {_evidence(fact.value)}"
+    if len(evidence) > MOST_FACTS:
+        yield f"  - {len(evidence) - MOST_FACTS:,} more pieces of evidence in the JSON form of this report"
+    if finding.id not in known.told_in:
+        yield from _candidates(known.of_finding(finding), "  ")
     yield f"  - What to do: {escape(finding.remedy.text)}"
     if finding.remedy.command:
         yield f"  - Next: {code(finding.remedy.command, 600)}"
@@ -221,12 +228,13 @@ def _lineage(report: Report) -> Iterator[str]:
             if lineage_known(report)
             else "Not every rule about lineage could say something, so nothing is said about families here."
         )
-    for family in report.lineage[:12]:
-        yield from _family(report, family)
-    yield from _more(len(report.lineage), 12, "families")
+    known = families.Candidates(report)
+    for family in report.lineage[: families.MOST_FAMILIES]:
+        yield from _family(family, known.of_family(family))
+    yield from _more(len(report.lineage), families.MOST_FAMILIES, "families")
 
 
-def _family(report: Report, family: Family) -> Iterator[str]:
+def _family(family: Family, known: Sequence[families.Candidate]) -> Iterator[str]:
     yield from _heading(f"Family of {code(family.start, 60)}", 3)
     chain = ", ".join(code(node, 60) for node in family.export[:12]) if family.export else "no lineage"
     opened = code(family.resume, 60) if family.resume else "nothing"
@@ -247,14 +255,17 @@ def _family(report: Report, family: Family) -> Iterator[str]:
             ]
         )
     yield from table(["session", "parent", "link", "end", "messages"], rows, numbers=1)
-    known = families.told(report, family)
     if known:
         yield ""
+        yield from _candidates(known)
+
+
+def _candidates(known: Sequence[families.Candidate], indent: str = "") -> Iterator[str]:
     for candidate in known[:MOST_ROWS]:
-        yield f"- Candidate {code(candidate.session, 60)}"
-        yield from (f"  - {escape(line)}" for line in candidate.lines)
+        yield f"{indent}- Candidate {code(candidate.session, 60)}"
+        yield from (f"{indent}  - {escape(line)}" for line in candidate.lines)
         if candidate.first is not None:
-            yield f"  - begins: {code(candidate.first.text)}"
+            yield f"{indent}  - begins: {code(candidate.first.text)}"
     yield from _more(len(known), MOST_ROWS, "candidates")
 
 
