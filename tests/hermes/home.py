@@ -84,6 +84,11 @@ class Conversation:
             assistant(reply),
         )
 
+    def count_tokens(self) -> None:
+        """The tokens of an answer are noted, as the agent loop of the release does after each."""
+        self.home.advance(1.0)
+        self.home.process.call("count_tokens", chat=self._number)
+
     def compact(self) -> str:
         """In-place compaction by the release's own compressor; the id stays."""
         return self._compact(in_place=True)

@@ -41,6 +41,14 @@ def rotated(home: HermesHome) -> tuple[str, str]:
     return FIRST, continuation
 
 
+def broken_off(home: HermesHome) -> None:
+    """A conversation that a compression ended before it was to go on in a second session."""
+    chat = home.chat(FIRST)
+    chat.say(user("What grows in autumn?"), assistant("Asters."))
+    chat.count_tokens()
+    home.end(FIRST, "compression")
+
+
 def damage(home: HermesHome, statement: str, *bindings: str) -> None:
     """What a crash of an old release, or a tool without foreign keys, leaves behind."""
     home.stop()
@@ -74,13 +82,25 @@ def test_a_deleted_first_segment_is_no_fault(hermes_home: Homes, version: str) -
 @pytest.mark.fires("LIN001")
 def test_a_handoff_that_broke_off_is_a_dead_end(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)
-    session = home.create_session(FIRST)
-    home.exchange(session, 1)
-    home.end(session, "compression")
+    broken_off(home)
     if version in REFUSING:
         with pytest.raises(HermesError, match="CompressionSessionClosedError"):
-            home.append(session, "user", "Are you there?")
-    assert told(home) == [("LIN001", "fault", session)]
+            home.append(FIRST, "user", "Are you there?")
+    assert told(home) == [("LIN001", "fault", FIRST)]
+
+
+@pytest.mark.parametrize("path", [("0.16.0", "0.22.2"), ("0.18.2", "0.19.0")], ids="-".join)
+def test_a_handoff_that_broke_off_stays_a_fault_after_an_upgrade(
+    hermes_home: Homes, path: tuple[str, str]
+) -> None:
+    home = hermes_home(path[0])
+    broken_off(home)
+    home.upgrade(path[1])
+    (finding,) = found(home)
+    assert (finding.rule, finding.verdict) == ("LIN001", Verdict.FAULT)
+    assert ["the upgrade to 0.19 or newer found its account of tokens"] in [
+        fact.value for fact in finding.evidence
+    ]
 
 
 @pytest.mark.parametrize("path", [("0.16.0", "0.19.0"), ("0.13.0", "0.22.2")], ids="-".join)

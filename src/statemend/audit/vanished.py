@@ -43,8 +43,7 @@ def rows_vanished(context: Context, node: Node) -> bool:
     last = context.store.value(LAST_ROW, (node.id,))
     if last is None:
         return True
-    end = node.ended_at + FIRST_ROWS_WITHIN if is_time(node.ended_at) else 0.0
-    if brought_in_later(context, node, end):
+    if brought_in_later(context, node):
         return True
     gaps = context.store.fact("row ids without a next", lambda: [row for (row,) in context.store.rows(GAPS)])
     gap = gaps[bisect_left(gaps, last)]
@@ -52,11 +51,17 @@ def rows_vanished(context: Context, node: Node) -> bool:
     if gap == gaps[-1] and not (isinstance(highest, int) and highest > gap):
         return False
     between = context.store.rows(LATER_ROWS, (last, gap))
+    end = _first_rows_until(node)
     return not any(is_time(at) and at > end for (at,) in between)
 
 
-def brought_in_later(context: Context, node: Node, end: float) -> bool:
-    """Whether a session was stored after rows that are younger than ``end``: an import or a repair did that,
-    and what followed the session elsewhere leaves no trace here."""
+def brought_in_later(context: Context, node: Node) -> bool:
+    """Whether a session was stored after rows that are younger than that stretch: an import or a repair did
+    that, and what followed the session elsewhere leaves no trace here."""
     before = context.store.value(STORED_BEFORE, (node.id,))
-    return is_time(before) and is_time(node.ended_at) and before > end
+    return is_time(before) and is_time(node.ended_at) and before > _first_rows_until(node)
+
+
+def _first_rows_until(node: Node) -> float:
+    """When a continuation of a session has stored its first rows at the latest."""
+    return node.ended_at + FIRST_ROWS_WITHIN if is_time(node.ended_at) else 0.0

@@ -17,9 +17,19 @@ SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.
 END = START + 100
 
 
-def ended(home: HomeBuilder, session_id: str = "old", **values: object) -> list[int]:
-    """A chat that a compression ended at ``END``."""
-    return home.chat(session_id, 6, ended_at=END, end_reason="compression", title="Plan", **values)
+def ended(home: HomeBuilder, session_id: str = "old", *, lived: bool = True, **values: object) -> list[int]:
+    """A chat that a compression ended at ``END``, and whose tokens were counted if it ``lived`` here."""
+    rows = home.chat(session_id, 6, ended_at=END, end_reason="compression", title="Plan", **values)
+    if lived and home.columns("session_model_usage"):
+        counted(home, START + 1, END, session_id)
+    return rows
+
+
+def counted(home: HomeBuilder, first: float, last: float, session_id: str = "old") -> None:
+    """The account of the tokens that a session used, as 0.19 and newer keep it."""
+    home.insert(
+        "session_model_usage", session_id=session_id, model="gpt-4o", first_seen=first, last_seen=last
+    )
 
 
 def continued(
@@ -128,6 +138,82 @@ def test_a_session_that_was_brought_in_after_younger_rows_is_undecidable(build: 
     assert finding.verdict is Verdict.UNDECIDABLE
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_session_that_may_have_been_imported_is_undecidable(build: Build, version: str) -> None:
+    home = build(version)
+    ended(home, lived=False)
+    (finding,) = home.findings("LIN001")
+    signs = facts(finding)["signs that it ran in this store"]
+    if version < "0.19":
+        assert finding.verdict is Verdict.FAULT
+        assert signs == ["no release that can import has opened the store"]
+    else:
+        assert finding.verdict is Verdict.UNDECIDABLE
+        assert signs == "none"
+        assert "brought in without it" in finding.summary
+        assert "tells of an import" in facts(finding)["what would decide"]
+
+
+def carried_over(home: HomeBuilder, late: bool) -> None:
+    """By the upgrade; an upgrade that is not done yet does it again at each opening."""
+    counted(home, START, END)
+    home.sql("UPDATE schema_version SET version = ?", bindings=(19 if late else 22,))
+
+
+def among_others(home: HomeBuilder, late: bool) -> None:
+    at = END + 1000 if late else START + 5.5
+    home.chat("other", 1, started_at=START)
+    home.sql("UPDATE messages SET timestamp = ? WHERE session_id = 'other'", bindings=(at,))
+    home.message("old", timestamp=START + 20)
+
+
+def noted(home: HomeBuilder, late: bool) -> None:
+    at = END + 1 if late else END - 1
+    home.sql("UPDATE sessions SET last_activity_at = ? WHERE id = 'old'", bindings=(at,))
+
+
+SIGNS: dict[str, Callable[[HomeBuilder, bool], None]] = {
+    "tokens of it were counted at 2026-09-21T14:13:25Z": lambda home, late: counted(
+        home, END + 1 if late else START + 5, END + 2
+    ),
+    "the upgrade to 0.19 or newer found its account of tokens": carried_over,
+    "rows of other were written between its own": among_others,
+    "a compression locked it at 2026-09-21T14:14:59Z": lambda home, late: lock(
+        home, NOW - 60, acquired_at=END + 1 if late else END - 1
+    ),
+    "its agent was at work at 2026-09-21T14:14:59Z": noted,
+}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_sign_of_life_from_before_the_end_makes_it_a_fault(build: Build, sign: str) -> None:
+    home = build("0.22.2")
+    ended(home, lived=False)
+    SIGNS[sign](home, False)
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is Verdict.FAULT
+    assert facts(finding)["signs that it ran in this store"] == [sign]
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_what_came_later_is_no_sign_of_life(build: Build, sign: str) -> None:
+    home = build("0.22.2")
+    ended(home, lived=False)
+    SIGNS[sign](home, True)
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert facts(finding)["signs that it ran in this store"] == "none"
+
+
+@pytest.mark.parametrize("end", [NOW + 1, "soon"])
+def test_an_end_that_is_no_time_before_now_dates_no_sign(build: Build, end: object) -> None:
+    home = build("0.22.2")
+    ended(home)
+    home.sql("UPDATE sessions SET ended_at = ? WHERE id = 'old'", bindings=(end,))
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is Verdict.UNDECIDABLE
+
+
 def test_a_session_between_older_and_younger_rows_was_not_brought_in(build: Build) -> None:
     home = build()
     home.chat("before", 4)
@@ -185,9 +271,13 @@ def test_where_another_store_cannot_be_asked_nothing_is_claimed_of_it(tmp_path: 
     assert [one.subject.session for one in audit.findings] == ["old"]
 
 
-def lock(home: HomeBuilder, expires_at: float) -> None:
+def lock(home: HomeBuilder, expires_at: float, acquired_at: float = END) -> None:
     home.insert(
-        "compression_locks", session_id="old", holder="elsewhere", acquired_at=END, expires_at=expires_at
+        "compression_locks",
+        session_id="old",
+        holder="elsewhere",
+        acquired_at=acquired_at,
+        expires_at=expires_at,
     )
 
 

@@ -142,6 +142,9 @@ class Inside:
     def op_say(self, chat: int, messages: list[dict[str, Any]]) -> str:
         return self.chats[chat].say(messages)
 
+    def op_count_tokens(self, chat: int) -> None:
+        self.chats[chat].count_tokens()
+
     def op_compact(self, chat: int, in_place: bool) -> str:
         return self.chats[chat].compact(in_place)
 

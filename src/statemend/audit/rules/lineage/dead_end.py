@@ -18,14 +18,18 @@ How we know
 No child of the session qualifies as its continuation: markers are read as bound to the parent (a copied
 marker that names another session does not disqualify), branches, delegates, resets and tool runs do not
 count, and neither does an unmarked subagent run of 0.13 to 0.16. It is a fault when a session that begins
-with a summary fits (it begins where this one ends, carries rows of it, or has the next number of its
-title), or when every row id given out in the hour after the end still exists, so that no continuation can
-have been stored and deleted. Where rows are missing from that stretch, a deleted continuation leaves
-exactly this picture, and the finding is undecidable. So it is where the session was stored behind rows that
-are younger than its end: an import brought it in, without what followed. Where an export shows the
-continuation that is gone, it was deleted, and the finding is a leftover. Where a session in the store of
-another profile names this one as its parent, it may be the continuation: that store is named, and the finding
-is undecidable.
+with a summary fits: it begins where this one ends, carries rows of it, or has the next number of its title.
+It is one as well when every row id given out in the hour after the end still exists, so that no continuation
+can have been stored and deleted, and when the session shows that it ran in this store. An import (0.19 and
+newer) may bring any part of a conversation; it writes the rows of a session in one piece and leaves out what
+only a running agent writes. So these are signs of life, each from before the end: tokens counted by model
+(0.19 and newer; the upgrade to 0.19 counts those of older sessions), a lock of a compression that was never
+given back (0.16 and newer), the agent's note of its last activity (0.20 and newer), rows of another session
+between its own; or no release from 0.19 on has opened the store. Without any it is undecidable. So it is
+where the session lies behind rows that are younger than its end, and where rows are missing from that hour: a
+deleted continuation leaves exactly this picture. Where an export shows the continuation, that is not here any
+more or was never brought in, and the finding is a leftover. Where a session in the store of another profile
+names this one as its parent, it may be the continuation: that store is named, and the finding is undecidable.
 
 What to do
 If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to
@@ -43,7 +47,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from statemend.audit import candidates, vanished
+from statemend.audit import candidates, lived, vanished
 from statemend.audit.candidates import deleting, told
 from statemend.audit.company import Company, Member
 from statemend.audit.context import Context
@@ -54,6 +58,7 @@ from statemend.audit.handoff import cut_roots, dead_ends
 from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.store.connection import Store
+from statemend.store.lineage import Node
 
 PRESENT = "SELECT 1 FROM sessions WHERE id = ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? AND typeof(id) = 'text' ORDER BY id"
@@ -87,19 +92,23 @@ def check(context: Context) -> Iterator[Finding]:
         }
         away = list(_elsewhere(context, node.id))
         verdict, severity = Verdict.FAULT, Severity.HIGH
+        signs, instead = list[str](), None
         if away:
             verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
         elif not matches and deleted:
             verdict, severity = Verdict.LEFTOVER, Severity.LOW
-        elif not matches and vanished.rows_vanished(context, node):
-            verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
+        elif not matches:
+            signs = list(lived.signs_of_life(context, node))
+            instead = _instead(context, node, signs)
+            if instead is not None:
+                verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
         counts = context.census.get(node.id)
         yield RULE.finding(
             context,
             session=node.id,
             verdict=verdict,
             severity=severity,
-            summary=_summary(verdict, len(matches), away),
+            summary=_summary(verdict, len(matches), away, instead),
             evidence=(
                 ("title", words(node.title)),
                 ("ended at", moment(node.ended_at)),
@@ -116,6 +125,7 @@ def check(context: Context) -> Iterator[Finding]:
                     "continuations known from exports",
                     listed(f"{key}: {path}" for key, path in deleted.items()),
                 ),
+                ("signs that it ran in this store", signs or (instead and "none")),
                 ("releases that refuse an append", "0.20 and newer; older ones write behind the end"),
                 written_by(context.store),
                 ("what would decide", _deciding(away) if verdict is Verdict.UNDECIDABLE else None),
@@ -144,10 +154,19 @@ def _elsewhere(context: Context, session_id: str) -> Iterator[_Child]:
 def _deciding(away: list[_Child]) -> str:
     if away:
         return "how those children begin: a compression begins one with its summary"
-    return "an export, a backup or a log that names what followed it"
+    return "an export, a backup or a log that names what followed it, or tells of an import"
 
 
-def _summary(verdict: Verdict, candidates: int, away: list[_Child]) -> str:
+def _instead(context: Context, node: Node, signs: list[str]) -> str | None:
+    """What else than a handoff that broke off may have left this picture; ``None`` where nothing may."""
+    if vanished.brought_in_later(context, node):
+        return "this session was brought in without it"
+    if vanished.rows_vanished(context, node):
+        return "it was deleted"
+    return None if signs else "this session was brought in without it"
+
+
+def _summary(verdict: Verdict, candidates: int, away: list[_Child], instead: str | None) -> str:
     opening = "Ended by compression, and no session continues it"
     if away:
         number = f"{len(away):,} session{'s' if len(away) > 1 else ''}"
@@ -155,9 +174,9 @@ def _summary(verdict: Verdict, candidates: int, away: list[_Child]) -> str:
     if candidates:
         return f"{opening}; {candidates} cut-off session{'s fit' if candidates > 1 else ' fits'}."
     if verdict is Verdict.LEFTOVER:
-        return f"{opening}: an export shows the continuation, which was deleted since."
-    if verdict is Verdict.UNDECIDABLE:
-        return f"{opening}: it was never stored, or it was deleted."
+        return f"{opening}: an export shows the continuation, which is not here."
+    if instead is not None:
+        return f"{opening}: it was never stored, or {instead}."
     return f"{opening}: none was ever stored."
 
 
@@ -184,5 +203,8 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="dead-end",
-    reads=(READS_SESSIONS, READS_MESSAGES, *vanished.READS, *candidates.READS, *READS, CHILDREN),
+    reads=(
+        *(READS_SESSIONS, READS_MESSAGES, CHILDREN),
+        *(*vanished.READS, *lived.READS, *candidates.READS, *READS),
+    ),
 )

@@ -1,0 +1,85 @@
+"""Whether a session ran in this store, or may have been brought into it.
+
+An import (``SessionDB.import_sessions``, 0.19 and newer) takes any part of a conversation. It writes the rows
+of a session in one piece, and leaves out what only a running agent writes. So what it cannot have written
+shows that the session ran here, if it is from before the session ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statemend.audit.context import Context
+from statemend.audit.facts import is_time, moment, words
+from statemend.store.connection import Store
+from statemend.store.lineage import Node
+
+#: What the first release that imports adds to a store: one without any of it, no such release has opened.
+SINCE_IMPORTS = (("session_model_usage", None), ("sessions", "compression_fallback_streak"))
+#: From this number on the upgrade has been done that carries older accounts of tokens over, once.
+CARRIED_OVER_BY = 20
+
+#: When tokens of a session were first counted while it ran (0.19 and newer, after each answer).
+COUNTED = """
+SELECT MIN(first_seen)
+FROM session_model_usage
+WHERE session_id = ?
+  AND first_seen > ?
+  AND first_seen <= ?
+"""
+#: The upgrade to 0.19 gives the sessions of older releases such an account, from start to end.
+CARRIED_OVER = """
+SELECT 1
+FROM session_model_usage
+WHERE session_id = ?1
+  AND first_seen = ?2
+  AND last_seen IN (?2, ?3)
+LIMIT 1
+"""
+#: Another session whose row was written between those of this one.
+AMONG_ITS_ROWS = """
+WITH own AS (
+  SELECT MIN(id) AS first_id, MAX(id) AS last_id, MIN(timestamp) AS first_at, MAX(timestamp) AS last_at
+  FROM messages
+  WHERE session_id = ?1
+    AND timestamp BETWEEN ?2 AND ?3
+)
+SELECT m.session_id
+FROM own
+CROSS JOIN messages AS m ON m.id > own.first_id AND m.id < own.last_id
+WHERE m.session_id <> ?1
+  AND m.timestamp BETWEEN own.first_at AND own.last_at
+LIMIT 1
+"""
+#: A lock of a compression (0.16 and newer) that was never given back.
+LOCKED = "SELECT MAX(acquired_at) FROM compression_locks WHERE session_id = ? AND acquired_at BETWEEN ? AND ?"
+#: The note that an agent leaves of itself while it works (0.20 and newer).
+AT_WORK = "SELECT last_activity_at FROM sessions WHERE id = ? AND last_activity_at BETWEEN ? AND ?"
+#: What a rule that uses this module reads, beside tables that older stores lack.
+READS = (AMONG_ITS_ROWS, AT_WORK)
+
+
+def signs_of_life(context: Context, node: Node) -> Iterator[str]:
+    """What shows that a session ran in this store up to its end, each in a few words."""
+    store = context.store
+    if not any(store.schema.has(table, column) for table, column in SINCE_IMPORTS):
+        yield "no release that can import has opened the store"
+    if not is_time(node.started_at) or not is_time(node.ended_at) or node.ended_at > context.now:
+        return
+    life = (node.id, node.started_at, node.ended_at)
+    if context.trusts("session_model_usage"):
+        yield from _counted(store, life)
+    if (other := store.value(AMONG_ITS_ROWS, life)) is not None:
+        yield f"rows of {words(other)} were written between its own"
+    if context.trusts("compression_locks") and (taken := store.value(LOCKED, life)) is not None:
+        yield f"a compression locked it at {moment(taken)}"
+    if (noted := store.value(AT_WORK, life)) is not None:
+        yield f"its agent was at work at {moment(noted)}"
+
+
+def _counted(store: Store, life: tuple[str, float, float]) -> Iterator[str]:
+    counted = store.value(COUNTED, life)
+    if counted is not None:
+        yield f"tokens of it were counted at {moment(counted)}"
+    elif (store.schema.version or 0) >= CARRIED_OVER_BY and store.value(CARRIED_OVER, life):
+        yield "the upgrade to 0.19 or newer found its account of tokens"
