@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 
 import pytest
-from tests.hermes.home import HermesError, HermesHome, assistant, user
+from tests.hermes.home import DAY, HOUR, HermesError, HermesHome, assistant, user
 from tests.hermes.scenes import Scene
 
 from statemend.audit.engine import audit
@@ -47,6 +47,21 @@ def test_a_turn_after_the_compression_stands_beside_the_line(hermes_home: Homes,
     home.append(FIRST, "user", "And the gate?")
     assert all(row["content"] != "And the gate?" for row in home.messages(chat.session_id))
     assert told(home) == [("LIN010", "fault", FIRST)]
+
+
+@pytest.mark.parametrize("release", ["0.13.0", "0.22.2"])
+def test_a_clock_that_was_set_back_makes_no_late_turns(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    home.advance(DAY)
+    home.chat(FIRST).turns(10, "garden")
+    home.process.now -= 2 * HOUR
+    home.process.call("rest", now=home.now)
+    chat = home.resume(FIRST)
+    chat.rotate()
+    chat.say(user("And the fence?"), assistant("Paint it."), gap=3 * HOUR)
+    ended = home.value("SELECT ended_at FROM sessions WHERE id = ?", [FIRST])
+    assert home.messages(FIRST)[-1]["timestamp"] > ended + HOUR
+    assert told(home, "LIN") == []
 
 
 @pytest.mark.fires("LIN012")

@@ -59,6 +59,42 @@ def test_turns_that_the_continuation_holds_too_are_silent(build: Build) -> None:
     assert home.findings("LIN010") == []
 
 
+@pytest.mark.parametrize("order", ["stored before", "stored after"])
+def test_turns_from_before_the_clock_was_set_back_are_silent(build: Build, order: str) -> None:
+    home = build()
+    home.chat("old", 4, ended_at=END, end_reason="compression")
+    if order == "stored before":
+        home.message("old", "user", "and the fence?", timestamp=END + 500)
+    home.session("new", parent_session_id="old", started_at=END + 1)
+    home.message("new", "user", "turn 0 of old", timestamp=END - 50)
+    home.message("new", "user", SUMMARY, timestamp=END + 1)
+    if order == "stored after":
+        home.message("old", "user", "and the fence?", timestamp=END + 500)
+    home.message("new", "user", "the next day", timestamp=END + 90000)
+    assert len(home.findings("LIN010")) == (order == "stored after")
+
+
+def test_a_first_row_that_was_carried_over_bears_its_old_time(build: Build) -> None:
+    home = build()
+    home.chat("old", 4, ended_at=END, end_reason="compression")
+    home.message("old", "user", "and the fence?", timestamp=END + 500)
+    home.session("new", parent_session_id="old", started_at=END + 1)
+    home.message("new", "user", "turn 3 of old", timestamp=END + 500)
+    home.message("new", "user", SUMMARY, timestamp=END + 1)
+    assert home.findings("LIN010") == []
+
+
+def test_a_late_turn_that_was_stored_before_the_continuation_is_told(build: Build) -> None:
+    """Up to 0.16 what a compression began was stored when the turn was over."""
+    home = build("0.16.0")
+    home.chat("old", 4, ended_at=END, end_reason="compression")
+    home.message("old", "user", "and the fence?", timestamp=END + 500)
+    home.session("new", parent_session_id="old", started_at=END + 1)
+    home.message("new", "user", SUMMARY, timestamp=END + 900)
+    (finding,) = home.findings("LIN010")
+    assert finding.verdict is Verdict.FAULT
+
+
 def test_where_nothing_continues_it_is_undecidable(build: Build) -> None:
     home = build()
     home.chat("old", 4, ended_at=END, end_reason="compression")

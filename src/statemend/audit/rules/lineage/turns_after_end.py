@@ -13,21 +13,25 @@ accept a message into any ended session; 0.20 and newer refuse it after a compre
 How we know
 Live messages are younger than the end by more than a minute; what is written together with an end differs by
 less. After a compression it is a fault where one of them stands in no session that continues this one, by
-role and text, and undecidable where nothing continues it. After an end that Hermes sets by itself (an agent
-or a window was closed, a process was gone) such messages are its daily work, and nothing is said. After an
-end that a person or a schedule asked for, it is undecidable whether these turns were meant to be here.
+role and text, and undecidable where nothing continues it. One that was stored before the first row of that
+session, and yet bears a later time than it, is from before the clock was set back. After an end that Hermes
+sets by itself (an agent or a window was closed, a process was gone) such messages are its daily work, and
+nothing is said. After an end that a person or a schedule asked for, it is undecidable whether these turns
+were meant to be here.
 
 What to do
 Read them. After a compression, carry what matters into the conversation that goes on. After another end,
 clear ended_at and end_reason if the conversation is in use.
 
 When it is a false alarm
-The clock was set back between the end and these messages.
+The clock was set back between these messages and the end, and nothing continues the session that could show
+it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -36,6 +40,7 @@ from statemend.audit.eras import written_by
 from statemend.audit.facts import MOST_LISTED, is_time, listed, moment, rows, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
+from statemend.store.history import first_row
 
 #: Sessions that ended in a way that somebody asked for. Other ends Hermes sets by itself, or a client does.
 ENDED = """
@@ -47,24 +52,22 @@ ENDED = """
       AND typeof(id) = 'text'
     ORDER BY id
 """
-LATER = """
-    SELECT id
-    FROM messages
-    WHERE session_id = ? AND active = 1 AND typeof(timestamp) = 'real' AND timestamp > ?
-    ORDER BY id
-"""
+_LATE = """session_id = ?1 AND active = 1 AND typeof(timestamp) = 'real' AND timestamp > ?2
+      AND NOT (id < ?3 AND timestamp > ?4)"""
+LATER = f"SELECT id FROM messages WHERE {_LATE} ORDER BY id"
 #: How many of those texts stand in none of some sessions.
-ASTRAY = """
+ASTRAY = f"""
     SELECT COUNT(*)
     FROM (
         SELECT role, content
         FROM messages
-        WHERE session_id = ? AND active = 1 AND typeof(timestamp) = 'real' AND timestamp > ?
-          AND role IN ('user', 'assistant') AND content <> ''
+        WHERE {_LATE} AND role IN ('user', 'assistant') AND content <> ''
         EXCEPT
-        SELECT role, content FROM messages WHERE session_id IN (SELECT value FROM json_each(?))
+        SELECT role, content FROM messages WHERE session_id IN (SELECT value FROM json_each(?5))
     )
 """
+#: Whether a time is that of a row of some session.
+OF_A_ROW = "SELECT 1 FROM messages WHERE session_id = ? AND timestamp = ? LIMIT 1"
 #: What is written together with an end differs from it by less (seconds).
 _TOGETHER = 60.0
 #: So many sessions of a line are searched at most.
@@ -86,21 +89,18 @@ def check(context: Context) -> Iterator[Finding]:
         last = counted.last_at if counted else None
         if not is_time(found.ended_at) or last is None or last <= found.ended_at + _TOGETHER:
             continue
-        later = [row for (row,) in context.store.rows(LATER, (found.id, found.ended_at + _TOGETHER))]
-        if later:
-            finding = _finding(context, found, last, later)
-            if finding is not None:
-                yield finding
+        finding = _judged(context, found, last)
+        if finding is not None:
+            yield finding
 
 
-def _finding(context: Context, found: _Ended, last: float, later: list[int]) -> Finding | None:
+def _judged(context: Context, found: _Ended, last: float) -> Finding | None:
     onward = _continued(context, found.id) if found.reason == "compression" else []
-    astray = None
-    if onward:
-        bindings = (found.id, found.ended_at + _TOGETHER, json.dumps(onward))
-        astray = context.store.value(ASTRAY, bindings)
-        if not astray:
-            return None
+    late = (found.id, found.ended_at + _TOGETHER, *_begun(context, found.id, onward))
+    later = [row for (row,) in context.store.rows(LATER, late)]
+    astray = context.store.value(ASTRAY, (*late, json.dumps(onward))) if later and onward else None
+    if not later or (onward and not astray):
+        return None
     return RULE.finding(
         context,
         session=found.id,
@@ -135,6 +135,19 @@ def _finding(context: Context, found: _Ended, last: float, later: list[int]) -> 
         else "Read these turns. If the session is in use, clear ended_at and end_reason.",
         command=context.command("show", context.store_label, found.id),
     )
+
+
+def _begun(context: Context, ended: str, onward: list[str]) -> tuple[int, float]:
+    """The first row of these sessions, and when it was stored. One that was carried over from the session
+    before may bear the time that it has there."""
+    found = []
+    for session_id in onward:
+        row = first_row(context.store, session_id)
+        if row is not None:
+            carried = context.store.value(OF_A_ROW, (ended, row.timestamp)) is not None
+            stored_at = context.graph.nodes[session_id].started_at if carried else row.timestamp
+            found += [(row.id, stored_at)] if is_time(stored_at) else []
+    return min(found, default=(0, math.inf))
 
 
 def _continued(context: Context, session_id: str) -> list[str]:
