@@ -241,3 +241,18 @@ def test_a_renamed_profile_leaves_its_old_name_in_the_keys(
 
     assert [(one.rule, one.verdict) for one in found] == [("PRO002", Verdict.UNDECIDABLE)] * kept
     assert all("which this home does not have" in one.summary for one in found)
+
+
+def test_the_label_of_a_renamed_profile_is_not_held_against_its_keys(hermes_home: Make) -> None:
+    """A gateway of one profile writes agent:main: in its keys; up to 0.21 a rename leaves the labels."""
+    home = hermes_home("0.21.0")
+    with_profile(home, "work", "--no-skills")
+    work = hermes_home("0.21.0", "home/profiles/work")
+    work.exchange(work.gateway_session("111"), 1)
+    work.stop()
+    assert home.hermes("profile", "rename", "work", "job").code == 0
+
+    (found,) = audited(home)
+
+    assert (found.rule, found.verdict) == ("PRO001", Verdict.UNDECIDABLE)
+    assert facts(found)["profiles that this home does not have"] == ["work"]

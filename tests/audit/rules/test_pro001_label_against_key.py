@@ -93,6 +93,27 @@ def test_a_label_of_another_profile_is_a_fault_beside_the_default_key_too(tmp_pa
     ]
 
 
+@pytest.mark.parametrize(("key", "label"), [("main", "work"), ("work", "job")], ids=["label", "key"])
+def test_the_old_name_of_a_renamed_profile_decides_nothing(tmp_path: Path, key: str, label: str) -> None:
+    """Up to 0.21 the folder alone got the new name."""
+    house = House(tmp_path, profiles=("job",))
+    row(house["job"], "one", key, label)
+
+    (found,) = house.findings(RULE)
+
+    assert found.verdict is Verdict.UNDECIDABLE
+    assert found.summary.endswith("this home has no profile work.")
+    assert facts(found)["profiles that this home does not have"] == ["work"]
+
+
+def test_a_stale_label_beside_the_key_of_the_stores_own_profile_is_a_fault(tmp_path: Path) -> None:
+    house = House(tmp_path, profiles=("job",))
+    row(house["job"], "one", "job", "work")
+    row(house.root, "two", "main", "work")
+
+    assert [each.verdict for each in house.findings(RULE)] == [Verdict.FAULT, Verdict.FAULT]
+
+
 def test_a_store_of_which_nothing_says_whose_it_is(build: Build) -> None:
     """A label beside the default key may be that of its own profile; two other names never agree."""
     home = build("0.22.2")

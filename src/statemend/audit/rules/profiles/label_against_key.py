@@ -13,7 +13,8 @@ How we know
 The key of a gateway's chat begins with agent:NAME:, or with agent:main: for the default profile. It is
 compared with profile_name, where that is set. A gateway that serves one profile alone writes agent:main:
 whatever its profile is called, so in a profile's own store that key and the profile's own label agree.
-Where a profile is itself called main, older releases write the same key for both: that is never decided.
+Where a profile is itself called main, older releases write the same key for both: that is never decided. Nor
+is it where this home has no profile of one of the names, which may be what a profile was called before.
 
 What to do
 Find out which of the two is right: from the chat itself, or from which profile answered in it. 0.22 sets
@@ -55,27 +56,40 @@ def _is_alone(context: Context, session: Keyed) -> bool:
 def _finding(context: Context, namespace: str, label: str, sessions: list[Keyed]) -> Finding:
     profile = sessions[0].profile
     ambiguous = MAIN in (label, profile) or (profile == DEFAULT and exists(context.home, MAIN))
+    missing = _of_no_profile(context, profile, label)
     number = f"{len(sessions):,} session{'s are' if len(sessions) > 1 else ' is'}"
     return RULE.finding(
         context,
         key=f"{namespace} {label}",
-        verdict=Verdict.UNDECIDABLE if ambiguous else Verdict.FAULT,
+        verdict=Verdict.UNDECIDABLE if ambiguous or missing else Verdict.FAULT,
         summary=f"{number} labelled as of profile {words(label, 64)}, and keyed as a chat of "
-        f"{words(profile, 64)}.",
+        f"{words(profile, 64)}"
+        + (f"; this home has no profile {words(missing[0], 64)}." if missing else "."),
         evidence=(
             ("sessions", len(sessions)),
             ("ids", listed(session.session_id for session in sessions)),
             ("profile by the label", words(label, 64)),
             ("profile by the key", words(profile, 64)),
             ("profile of this store", context.home.profile),
+            ("profiles that this home does not have", [words(name, 64) or "" for name in missing] or None),
             ("a key of the profile main looks the same", ambiguous or None),
             written_by(context.store),
         ),
-        remedy="Ask which profile answers in these chats before you change either."
+        remedy="Find out whether that profile was renamed or deleted before you change either."
+        if missing
+        else "Ask which profile answers in these chats before you change either."
         if ambiguous
         else "Find out which of the two is right. Hermes 0.22 sets the label by the key.",
         command=context.command("show", context.store_label, sessions[0].session_id),
     )
+
+
+def _of_no_profile(context: Context, profile: str, label: str) -> list[str]:
+    """The names that no profile of this home has, where one may be the old name of the store's own. A key
+    that names the store's own profile decides whatever the label is."""
+    owner = context.home.profile
+    names = [] if owner in (None, profile) else [label, profile]
+    return [name for name in names if not exists(context.home, name)]
 
 
 RULE = Rule(
