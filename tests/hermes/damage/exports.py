@@ -93,6 +93,7 @@ def what_was_masked_is_deleted(home: HermesHome) -> Steps:
 
 @damage("EXP008", "EXP010", since="0.18")
 def prompts_are_all_that_is_kept_of_what_pruning_takes(home: HermesHome) -> Steps:
+    """What was exported are the user's words alone; then a compaction archives all that was said."""
     chat = home.chat(SESSION)
     chat.turns(8, "castle")
     assert home.export(SESSION, "prompts-jsonl").files
@@ -101,7 +102,7 @@ def prompts_are_all_that_is_kept_of_what_pruning_takes(home: HermesHome) -> Step
     home.end(SESSION)
     prompts, answers = _archived_alone(home, "user"), _archived_alone(home, "assistant")
     told = [Told("EXP008", SESSION, prompts, RISK), Told("EXP010", SESSION, answers, RISK)]
-    return [*told, *_prune_from_now_on(home)]
+    return [*told, *_turn_pruning_on(home)]
 
 
 @damage("EXP009", since="0.18")
@@ -126,14 +127,22 @@ def pruning_is_to_take_what_was_archived(home: HermesHome) -> Steps:
     compacted(home)
     home.end(SESSION)
     yield
-    return [Told("EXP010", SESSION, _archived_alone(home), RISK), *_prune_from_now_on(home)]
+    return [Told("EXP010", SESSION, _archived_alone(home), RISK), *_turn_pruning_on(home)]
+
+
+@damage("EXP011", since="0.18")
+def a_listed_export_is_gone(home: HermesHome) -> Steps:
+    file = _exported(home)
+    yield
+    file.unlink()
+    return [Told("EXP011", verdict=LEFTOVER, ids=(str(file),))]
 
 
 @damage("EXP012")
 def pruning_is_turned_on(home: HermesHome) -> Steps:
     talk(home)
     yield
-    return [Told("EXP012", verdict=LEFTOVER, ids=(SESSION,)), *_prune_from_now_on(home)]
+    return [Told("EXP012", verdict=LEFTOVER, ids=(SESSION,)), *_turn_pruning_on(home)]
 
 
 def _archived_alone(home: HermesHome, role: str = "*") -> frozenset[int]:
@@ -143,16 +152,8 @@ def _archived_alone(home: HermesHome, role: str = "*") -> frozenset[int]:
     return frozenset(rows(home, SESSION, where))
 
 
-def _prune_from_now_on(home: HermesHome) -> list[Told]:
-    """Have Hermes prune by itself; what may be told of others that it will take."""
+def _turn_pruning_on(home: HermesHome) -> list[Told]:
+    """From now on Hermes prunes by itself; what may be told of others that it will take."""
     (home.path / "config.yaml").write_text("sessions: {auto_prune: true, retention_days: 20}\n")
     others = (session for session in home.session_ids() if session != SESSION)
     return [Told("EXP010", other, verdict=RISK, must=False) for other in others]
-
-
-@damage("EXP011", since="0.18")
-def a_listed_export_is_gone(home: HermesHome) -> Steps:
-    file = _exported(home)
-    yield
-    file.unlink()
-    return [Told("EXP011", verdict=LEFTOVER)]
