@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.audit.builder import HomeBuilder
 
-from statemend.audit.zone import LocalClocks, offset_near
+from statemend.audit.zone import LocalClocks
 from statemend.store.connection import open_for_audit
 
 HOUR = 3600.0
@@ -38,10 +38,9 @@ def test_many_begun_at_one_moment_count_like_any_others() -> None:
     assert LocalClocks(told).offset_near(5.0) == HOUR
 
 
-def test_one_question_and_many_have_one_answer(build: Callable[..., HomeBuilder]) -> None:
+def test_the_sessions_of_a_store_tell(build: Callable[..., HomeBuilder]) -> None:
     home = build("0.19.0")
     for minute in range(3):
         home.chat(f"20260801_09{minute:02}00_aaaaaa", started_at=1785567600.0 + minute * 60)
     with open_for_audit(home.store) as store:
-        clock = 1785574800.0
-        assert offset_near(store, clock) == LocalClocks.load(store).offset_near(clock) == 2 * HOUR
+        assert LocalClocks.load(store).offset_near(1785574800.0) == 2 * HOUR

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from statemend.audit.company import Company, Member
 from statemend.audit.known import is_known
 from statemend.audit.structure import Structure, examine
+from statemend.audit.suspects import suspects
+from statemend.audit.zone import LocalClocks
 from statemend.errors import StatemendError, StoreUnreadable
 from statemend.evidence.coverage import SessionCoverage, assess
 from statemend.evidence.inventory import Home, Inventory
@@ -18,6 +21,9 @@ from statemend.store.bundle import Bundle
 from statemend.store.connection import Store
 from statemend.store.history import Census, census
 from statemend.store.lineage import Graph
+
+if TYPE_CHECKING:
+    from statemend.audit.rule import Rule
 
 Progress = Callable[[str], None]
 T = TypeVar("T")
@@ -58,6 +64,7 @@ class Context:
         self._progress = progress
         self._store = store
         self._kept: dict[str, Any] = {}
+        self._signs: dict[str, str] = {}
 
     @property
     def inventory(self) -> Inventory:
@@ -112,6 +119,25 @@ class Context:
     def census(self) -> Mapping[str, Census]:
         """Row counts by state and first and last time, for every session id that messages name."""
         return self._once("census", lambda: {row.session_id: row for row in census(self.store)})
+
+    @property
+    def clocks(self) -> LocalClocks:
+        """How far local clocks were from UTC, as the ids of the sessions tell."""
+        return self._once("clocks", lambda: LocalClocks.load(self.store))
+
+    def expect(self, rules: Iterable[Rule]) -> None:
+        """Say which rules will be run, so that one pass over the messages can serve them all."""
+        self._signs = {rule.id: rule.sign for rule in rules if rule.sign is not None}
+
+    def suspects(self, rule: Rule) -> tuple[Any, ...]:
+        """The ids of the sessions that show the sign of ``rule``, of whatever type they are. Raises
+        ``ValueError`` for a rule that has none."""
+        if rule.sign is None:
+            raise ValueError(f"{rule.id} has no sign")
+        if rule.id in self._signs:
+            with suppress(StoreUnreadable):  # perhaps by a cell that only another rule has to read
+                return self._once("suspects", lambda: suspects(self.store, self._signs))[rule.id]
+        return suspects(self.store, {rule.id: rule.sign})[rule.id]
 
     @property
     def coverage(self) -> tuple[SessionCoverage, ...]:

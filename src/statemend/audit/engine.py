@@ -194,6 +194,8 @@ def run(rules: Iterable[Rule], context: Context) -> tuple[tuple[Finding, ...], t
     """Run ``rules`` in the order given. Returns the findings, worst first, and one result for each rule."""
     findings: list[Finding] = []
     results = []
+    rules = tuple(rules)
+    context.expect(rules)
     for rule in rules:
         context.report(f"{rule.id} {rule.slug}")
         found, result = _run(rule, context)

@@ -80,7 +80,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     ``severity`` and ``verdict`` are those of its usual finding; a finding may carry others. ``recipe`` names
     the repair that mends it, if there is one. ``reads`` is every SQL text the rule runs: the engine derives
     from it which tables must be there. ``columns`` are those (``table.column``) that every release has and
-    without which it would judge by what a view puts in their place. ``needs_store`` is false for a rule that
+    without which it would judge by what a view puts in their place. ``sign`` is what makes a session worth a
+    look, as an SQL aggregate over its messages: ``Context.suspects`` asks for the signs of all rules in one
+    pass. ``needs_store`` is false for a rule that
     also says something when the store cannot be opened, from its bytes or from the files beside it; it asks
     ``context.readable`` first. ``needs_company`` is true for one that asks the other stores of a home,
     ``in_pairs`` for one that compares it with each of them, ``needs_owner`` for one that asks which profile
@@ -97,6 +99,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     check: Callable[[Context], Iterator[Finding]]
     reads: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    sign: str | None = None
     recipe: str | None = None
     needs_store: bool = True
     needs_company: bool = False

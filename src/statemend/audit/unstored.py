@@ -7,7 +7,7 @@ import msgspec
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, moment
 from statemend.audit.finding import Severity, Value, Verdict
-from statemend.audit.zone import AHEAD, BEHIND, offset_near
+from statemend.audit.zone import AHEAD, BEHIND
 from statemend.formats.logs import AppendFailure
 from statemend.store.history import Census, census
 
@@ -55,7 +55,7 @@ def judge(context: Context, session_id: str | None, group: list[AppendFailure]) 
         return None  # a row that could not be made at once was made later: nothing was lost by that
     counted = next(iter(census(context.store, session_id)), None)
     clock = max((failure.at for failure in group if failure.at is not None), default=None)
-    offset = None if clock is None else offset_near(context.store, clock)
+    offset = None if clock is None else context.clocks.offset_near(clock)
     if row is None:
         judgement = _gone(group, counted)
     elif counted is None:

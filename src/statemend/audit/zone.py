@@ -61,11 +61,6 @@ class LocalClocks:
         return offset if votes >= _AGREEING and votes * 2 > len(nearest) else None
 
 
-def offset_near(store: Store, clock: float) -> float | None:
-    """``LocalClocks.offset_near`` for one question. Who has many reads the sessions once."""
-    return LocalClocks.load(store).offset_near(clock)
-
-
 def _offsets(store: Store) -> Iterator[tuple[float, float]]:
     for stamp, started_at in store.rows(DATED):
         begun = _epoch(stamp)

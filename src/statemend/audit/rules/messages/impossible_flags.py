@@ -40,10 +40,11 @@ from statemend.audit.facts import MOST_LISTED, rows
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import Family, Level, Rule
 
-ODD_FLAGS = """
+_ODD = "active NOT IN (0, 1) OR compacted NOT IN (0, 1 - active) OR observed NOT IN (0, 1)"
+ODD_FLAGS = f"""
     SELECT session_id, id, active, compacted, observed
     FROM messages
-    WHERE active NOT IN (0, 1) OR compacted NOT IN (0, 1 - active) OR observed NOT IN (0, 1)
+    WHERE {_ODD}
     ORDER BY session_id, id
 """
 
@@ -67,8 +68,9 @@ _SEVERITY = {
 
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session that has such rows."""
-    for session_id, odd in groupby(context.store.rows(ODD_FLAGS), key=itemgetter(0)):
-        yield _finding(context, session_id, odd)
+    if context.suspects(RULE):
+        for session_id, odd in groupby(context.store.rows(ODD_FLAGS), key=itemgetter(0)):
+            yield _finding(context, session_id, odd)
 
 
 def _finding(context: Context, session_id: Any, odd: Iterator[tuple[Any, ...]]) -> Finding:
@@ -116,4 +118,5 @@ RULE = Rule(
     check=check,
     recipe="rearchive",
     reads=(ODD_FLAGS,),
+    sign=f"COUNT(*) FILTER (WHERE {_ODD})",
 )

@@ -42,11 +42,12 @@ EARLIEST, LATEST = 0, 4_200_000_000
 #: 2001 in milliseconds. What is greater, and no more than ``LATEST`` seconds, may be meant as milliseconds.
 _MILLISECONDS = 1_000_000_000_000
 
+#: The plus keeps SQLite to the index that has the times: in the row they lie behind the content.
 ODD_TIMES = f"""
     SELECT session_id, id, iif(typeof(timestamp) IN ('real', 'integer'), timestamp, NULL)
     FROM messages
     WHERE typeof(timestamp) NOT IN ('real', 'integer') OR timestamp NOT BETWEEN {EARLIEST} AND {LATEST}
-    ORDER BY session_id, id
+    ORDER BY +session_id, id
 """
 
 

@@ -44,11 +44,7 @@ _LIVE = "(active = 1 OR active IS NULL)"
 #: In most sessions there are as many results as calls, which tells that nothing is missing without looking
 #: at ids.
 UNEVEN = """
-    SELECT session_id
-    FROM messages
-    WHERE role = 'tool' OR tool_calls IS NOT NULL
-    GROUP BY session_id
-    HAVING SUM(role = 'tool') <> SUM(
+    COUNT(*) FILTER (WHERE role = 'tool') <> TOTAL(
         iif(typeof(tool_calls) = 'text' AND json_valid(tool_calls), json_array_length(tool_calls), 0)
     )
 """
@@ -69,7 +65,7 @@ class _Unpaired(msgspec.Struct, frozen=True):
 
 def check(context: Context) -> Iterator[Finding]:
     """At most two findings for each session: calls without a result, results without a call."""
-    for (session_id,) in context.store.rows(UNEVEN):
+    for session_id in context.suspects(RULE):
         unpaired = _unpaired(context, session_id) if isinstance(session_id, str) else None
         if unpaired and unpaired.calls:
             yield _unanswered(context, session_id, unpaired.calls)
@@ -171,5 +167,6 @@ RULE = Rule(
     verdict=Verdict.LEFTOVER,
     doc=__doc__ or "",
     check=check,
-    reads=(UNEVEN, PAIRS),
+    reads=(PAIRS,),
+    sign=UNEVEN,
 )

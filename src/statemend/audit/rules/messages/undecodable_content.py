@@ -56,10 +56,11 @@ _BYTES = " OR ".join(
     for column in ("role", "content", "tool_call_id", "tool_calls", "tool_name", "reasoning")
 )
 #: SQLite's idea of JSON is narrower than Hermes', so the cells in doubt are parsed once more.
+_ODD = f"{_BYTES} OR ({_CUT_CONTENT}) OR (tool_calls <> '' AND NOT json_valid(tool_calls))"
 ODD_CELLS = f"""
     SELECT session_id, id, {_BYTES}, iif({_CUT_CONTENT}, content, NULL), tool_calls
     FROM messages
-    WHERE {_BYTES} OR ({_CUT_CONTENT}) OR (tool_calls <> '' AND NOT json_valid(tool_calls))
+    WHERE {_ODD}
 """
 ALL_TEXT = """
     SELECT session_id, id, role, content, tool_call_id, tool_calls, tool_name, reasoning, reasoning_content
@@ -104,7 +105,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _odd_rows(context: Context) -> Iterator[tuple[Any, int, _Oddity]]:
-    for session_id, row_id, has_bytes, content, calls in context.store.rows(ODD_CELLS):
+    for session_id, row_id, has_bytes, content, calls in _odd_cells(context):
         if has_bytes:
             yield session_id, row_id, _Oddity.BYTES
         if isinstance(content, str) and _is_no_json(content[len(STRUCTURED_MARKER) :]):
@@ -116,6 +117,10 @@ def _odd_rows(context: Context) -> Iterator[tuple[Any, int, _Oddity]]:
         for session_id, row_id, *cells in context.store.rows(ALL_TEXT, exact=True):
             if any(isinstance(cell, str) and _is_invalid(cell) for cell in cells):
                 yield session_id, row_id, _Oddity.INVALID
+
+
+def _odd_cells(context: Context) -> Iterator[tuple[Any, ...]]:
+    return context.store.rows(ODD_CELLS) if context.suspects(RULE) else iter(())
 
 
 def _is_no_json(text: str) -> bool:
@@ -162,4 +167,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     reads=(ODD_CELLS, ALL_TEXT),
+    sign=f"COUNT(*) FILTER (WHERE {_ODD})",
 )
