@@ -108,22 +108,22 @@ class Context:
     @property
     def structure(self) -> Structure:
         """Which tables and indexes are damaged on the level of pages."""
-        return self._once("structure", lambda: examine(self.store, deep=self.deep))
+        return self.once("structure", lambda: examine(self.store, deep=self.deep))
 
     @property
     def graph(self) -> Graph:
         """The lineage graph of the sessions that have relatives, or should have."""
-        return self._once("graph", lambda: Graph.load(self.store))
+        return self.once("graph", lambda: Graph.load(self.store))
 
     @property
     def census(self) -> Mapping[str, Census]:
         """Row counts by state and first and last time, for every session id that messages name."""
-        return self._once("census", lambda: {row.session_id: row for row in census(self.store)})
+        return self.once("census", lambda: {row.session_id: row for row in census(self.store)})
 
     @property
     def clocks(self) -> LocalClocks:
         """How far local clocks were from UTC, as the ids of the sessions tell."""
-        return self._once("clocks", lambda: LocalClocks.load(self.store))
+        return self.once("clocks", lambda: LocalClocks.load(self.store))
 
     def expect(self, rules: Iterable[Rule]) -> None:
         """Say which rules will be run, so that one pass over the messages can serve them all."""
@@ -136,13 +136,13 @@ class Context:
             raise ValueError(f"{rule.id} has no sign")
         if rule.id in self._signs:
             with suppress(StoreUnreadable):  # perhaps by a cell that only another rule has to read
-                return self._once("suspects", lambda: suspects(self.store, self._signs))[rule.id]
+                return self.once("suspects", lambda: suspects(self.store, self._signs))[rule.id]
         return suspects(self.store, {rule.id: rule.sign})[rule.id]
 
     @property
     def coverage(self) -> tuple[SessionCoverage, ...]:
         """How the artifacts beside the store cover each session they name, and each with archived rows."""
-        return self._once("coverage", lambda: tuple(assess(self.store, self.inventory, self._progress)))
+        return self.once("coverage", lambda: tuple(assess(self.store, self.inventory, self._progress)))
 
     @property
     def computed_graph(self) -> Graph | None:
@@ -174,7 +174,8 @@ class Context:
         if self._progress is not None:
             self._progress(text)
 
-    def _once(self, name: str, compute: Callable[[], T]) -> T:
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """What ``compute`` gives, or the ``StatemendError`` that it raises, kept under this name."""
         if name not in self._kept:
             try:
                 self._kept[name] = compute()

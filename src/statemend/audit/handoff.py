@@ -148,13 +148,14 @@ def _written_with(before: Message, summary: Message, started_at: object) -> bool
     return bool(carried or abs(before.timestamp - summary.timestamp) <= _TOGETHER)
 
 
-def cut_roots(context: Context) -> Iterator[CutRoot]:
+def cut_roots(context: Context) -> tuple[CutRoot, ...]:
     """The sessions that begin in the middle, oldest first: no parent, and begun with a compaction summary.
 
     A branch or a subagent run whose parent was deleted may lawfully begin so and is left out; a chat that the
     v16 migration took for a subagent run is not.
     """
-    yield from sorted(_cut_roots(context), key=attrgetter("started_at", "id"))
+    by_age = attrgetter("started_at", "id")
+    return context.once("cut roots", lambda: tuple(sorted(_cut_roots(context), key=by_age)))
 
 
 def _cut_roots(context: Context) -> Iterator[CutRoot]:

@@ -83,12 +83,12 @@ class Pruning(NamedTuple):
     not_before: float
 
 
-def prunable(context: Context) -> list[Prunable]:
+def prunable(context: Context) -> tuple[Prunable, ...]:
     """Every session that pruning takes when it and, where that counts, what continues it are old enough,
     ordered by id."""
     spares_pinned = context.store.schema.has(*_SPARES_PINNED)
     found = context.store.rows(PRUNABLE, {"spares_pinned": spares_pinned})
-    return [Prunable(*values) for values in found]
+    return context.once("prunable", lambda: tuple(Prunable(*values) for values in found))
 
 
 def schedule(context: Context, plan: Pruning, rows: Iterable[Prunable]) -> dict[str, float]:

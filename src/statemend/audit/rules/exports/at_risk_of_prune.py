@@ -48,9 +48,9 @@ def check(context: Context) -> Iterator[Finding]:
     if plan is None or not plan.certain:
         return
     dates = schedule(context, plan, rows)
-    rows = [row for row in rows if row.has_archived and row.id in dates]
-    covered = _covered(context, rows)
-    for row in rows:
+    taken = [row for row in rows if row.has_archived and row.id in dates]
+    covered = _covered(context, taken)
+    for row in taken:
         yield from _at_risk(context, row, covered.get(row.id), plan, dates[row.id])
 
 
