@@ -127,6 +127,7 @@ def test_the_candidates_of_a_finding_are_told_once(asked: Report) -> None:
     assert sorted(told) == ["c0", "c1", "c2", "cut-off", "dead"]
     assert [document.count(f"- Candidate `{session}`") for session in told] == [1] * 5
     assert "about candidate" not in document
+    assert "  - 3 candidates, told with the family under Lineage" in document
     (alone,) = (finding for finding in asked.findings if finding.rule == "LIN001")
     assert "Of dead." in page.css_first(f"#{alone.id} .candidate .said").text()
     (fork,) = (finding for finding in asked.findings if finding.rule == "LIN002")

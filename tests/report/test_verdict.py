@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 from tests.report.sample import STORE, finding
 
 from statemend.audit.finding import Severity, Verdict
@@ -53,3 +54,10 @@ def test_what_was_not_read_keeps_a_home_from_being_called_clean() -> None:
         "so this home cannot be called clean."
     )
     assert sentence((), (CLEAN,), (), skipped[2:]) == "No fault and no risk found."
+
+
+def test_sessions_of_one_name_in_two_stores_are_two() -> None:
+    here = finding("ORP001", "a", "…")
+    other = msgspec.structs.replace(here.subject, store="/srv/hermes/profiles/work/state.db")
+    findings = (here, msgspec.structs.replace(here, subject=other))
+    assert sentence(findings, (CLEAN,), ()).startswith("2 faults: in 2 sessions ")

@@ -90,7 +90,7 @@ def _looked(report: Report) -> Iterator[str]:
         yield f"- Unchanged by the audit: {unchanged}"
         if not store.deep and not store.fault:
             yield "- **Not looked at:** what lies outside the tables; `--deep` looks there too"
-    yield f"- {text.count(len(report.artifacts), 'file')} beside the store"
+    yield f"- {text.count(len(report.artifacts), 'file')} beside the {_stores(report)}"
     ran = sum(rule.status in ("clean", "findings") for rule in report.rules)
     yield f"- {ran} of {text.count(len(report.rules), 'rule')} ran"
     for gap in (*gaps(report), *ignored(report)):
@@ -98,6 +98,10 @@ def _looked(report: Report) -> Iterator[str]:
     for item in report.skipped[:MOST_ROWS]:
         yield f"- **Not looked at:** {code(item.path)}: {escape(item.reason)}"
     yield from _more(len(report.skipped), MOST_ROWS, "skipped files")
+
+
+def _stores(report: Report) -> str:
+    return "stores" if len(report.stores) > 1 else "store"
 
 
 def _rows(store: StoreEntry) -> str:
@@ -161,8 +165,11 @@ def _finding(finding: Finding, known: families.Candidates, *, several: bool) -> 
         yield f"  - {escape(fact.label, 60)}: {_evidence(fact.value)}"
     if len(evidence) > MOST_FACTS:
         yield f"  - {len(evidence) - MOST_FACTS:,} more pieces of evidence in the JSON form of this report"
-    if finding.id not in known.told_in:
-        yield from _candidates(known.of_finding(finding), "  ")
+    compared = known.of_finding(finding)
+    if compared and finding.id in known.told_in:
+        yield f"  - {text.count(len(compared), 'candidate')}, told with the family under Lineage"
+    else:
+        yield from _candidates(compared, "  ")
     yield f"  - What to do: {escape(finding.remedy.text)}"
     if finding.remedy.command:
         yield f"  - Next: {code(finding.remedy.command, 600)}"
@@ -296,7 +303,7 @@ def _sessions(report: Report) -> Iterator[str]:
 
 
 def _files(report: Report) -> Iterator[str]:
-    yield from _heading("Files beside the store")
+    yield from _heading(f"Files beside the {_stores(report)}")
     if not report.artifacts:
         yield "None."
         return

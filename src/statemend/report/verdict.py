@@ -88,7 +88,7 @@ def _numbers(findings: Sequence[Finding]) -> str:
 def _worst(findings: Sequence[Finding]) -> str:
     severities = list(Severity)
     worst = min((finding.severity for finding in findings), key=severities.index)
-    sessions = {finding.subject.session for finding in findings if finding.severity is worst}
-    sessions.discard(None)
+    subjects = [finding.subject for finding in findings if finding.severity is worst]
+    sessions = {(each.store, each.session) for each in subjects if each.session is not None}
     place = f"in {text.count(len(sessions), 'session')} " if sessions else ""
     return place + _WORST[worst]
