@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum, StrEnum
-from functools import lru_cache
 
 import apsw
 import msgspec
 
 from statemend.errors import StoreUnreadable
-from statemend.store.catalogue import CATALOGUE, Table
+from statemend.store.catalogue import CATALOGUE, Column
 
 __all__ = [
     "CATALOGUE",
@@ -159,25 +158,15 @@ def _era(columns: dict[str, frozenset[str]]) -> Era:
     return Era.V13
 
 
-@lru_cache(maxsize=512)
 def _view_sql(name: str, existing: frozenset[str] | None) -> str:
     """The statement that creates the view of one table of which ``existing`` columns are there (``None``: no
-    table)."""
-    from sqlglot import exp, select
+    table). It is put together as text, for the names are those of the catalogue, and every start needs it."""
+    columns = ", ".join(_projected(column, existing or frozenset()) for column in CATALOGUE[name].columns)
+    rows = "WHERE FALSE" if existing is None else f'FROM main."{name}"'
+    return f'CREATE VIEW temp."{name}" AS SELECT {columns} {rows}'
 
-    table: Table = CATALOGUE[name]
-    projection: list[exp.Expr] = []
-    for column in table.columns:
-        if existing is not None and column.name in existing:
-            projection.append(exp.column(column.name, quoted=True))
-            continue
-        default = exp.null() if column.default is None else exp.maybe_parse(column.default, dialect="sqlite")
-        value = exp.cast(default, column.type, dialect="sqlite")
-        projection.append(exp.alias_(value, column.name, quoted=True))
-    query = select(*projection, dialect="sqlite")
-    if existing is None:
-        query = query.where(exp.false())
-    else:
-        query = query.from_(exp.to_table(f'main."{name}"', dialect="sqlite"))
-    view = exp.to_table(f'temp."{name}"', dialect="sqlite")
-    return exp.Create(this=view, kind="VIEW", expression=query).sql(dialect="sqlite")
+
+def _projected(column: Column, existing: frozenset[str]) -> str:
+    if column.name in existing:
+        return f'"{column.name}"'
+    return f'CAST({column.default or "NULL"} AS {column.type}) AS "{column.name}"'
