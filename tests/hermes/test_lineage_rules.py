@@ -183,6 +183,36 @@ def test_the_migration_is_right_about_a_subagent_of_which_the_first_part_was_pru
     assert told(home, "LIN008") == [("LIN008", "undecidable", run.session_id)]
 
 
+@pytest.mark.fires("LIN014")
+@pytest.mark.parametrize("release", ["0.13.0", "0.19.0"])
+def test_a_compression_after_another_end_is_not_followed(hermes_home: Homes, release: str) -> None:
+    """The first end keeps its reason; 0.22 refuses such a compression or clears the end first."""
+    home = hermes_home(release)
+    chat = home.chat(FIRST)
+    chat.turns(10, "garden")
+    home.end(FIRST, "tui_close")
+    continuation = chat.rotate()
+    chat.say(user("And the fence?"), assistant("Paint it."))
+    assert home.tip(FIRST) == FIRST
+    assert {row["id"] for row in home.store("list_sessions_rich")} == {FIRST}
+    assert home.store("resolve_resume_session_id", FIRST) == (continuation if release > "0.18" else FIRST)
+    assert told(home) == [("LIN014", "fault", continuation)]
+
+
+@pytest.mark.fires("LIN014")
+@pytest.mark.parametrize("release", ["0.16.0", "0.22.2"])
+def test_a_compressed_session_that_was_opened_again_loses_its_continuation(
+    hermes_home: Homes, release: str
+) -> None:
+    home = hermes_home(release)
+    first, continuation = rotated(home)
+    home.store("reopen_session", first)
+    home.resume(first).say(user("Once more"), assistant("Gladly."))
+    home.end(first)
+    assert {row["id"] for row in home.store("list_sessions_rich")} == {first}
+    assert told(home) == [("LIN014", "fault", continuation)]
+
+
 @pytest.mark.fires("LIN003")
 @pytest.mark.fires("LIN002")
 @pytest.mark.parametrize("release", ["0.19.0", "0.22.2"])
@@ -216,6 +246,22 @@ def test_a_branch_that_is_compressed_is_a_healthy_family(hermes_home: Homes, ver
     chat.say(user("And the gate?"), assistant("Oil it."))
     home.end(chat.session_id)
     assert told(home) == []
+
+
+@pytest.mark.parametrize("release", ["0.19.0", "0.20.1", "0.22.2"])
+def test_what_continues_a_deleted_branch_is_no_second_part_of_its_origin(
+    hermes_home: Homes, release: str
+) -> None:
+    """From 0.20 on it is called like the branch was: by the next number of the title of the origin."""
+    home = hermes_home(release)
+    chat = home.chat(FIRST)
+    chat.turns(2, "garden")
+    home.title(FIRST, "Garden")
+    branch = chat.branch()
+    chat.turns(7, "fence")
+    continuation = chat.rotate()
+    home.delete(branch)
+    assert told(home) == [("LIN009", "undecidable", continuation)]
 
 
 def test_a_subagent_that_is_compressed_is_a_healthy_family(hermes_home: Homes, version: str) -> None:

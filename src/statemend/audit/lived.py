@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, moment, words
 from statemend.store.connection import Store
-from statemend.store.lineage import Node
 
 #: What the first release that imports adds to a store: one without any of it, no such release has opened.
 SINCE_IMPORTS = (("session_model_usage", None), ("sessions", "compression_fallback_streak"))
@@ -59,14 +58,15 @@ AT_WORK = "SELECT last_activity_at FROM sessions WHERE id = ? AND last_activity_
 READS = (AMONG_ITS_ROWS, AT_WORK)
 
 
-def signs_of_life(context: Context, node: Node) -> Iterator[str]:
-    """What shows that a session ran in this store up to its end, each in a few words."""
+def signs_of_life(context: Context, session_id: str, began: object, until: object) -> Iterator[str]:
+    """What shows that a session ran in this store between two times, each in a few words. Epoch seconds as
+    stored; where one is no time, or lies ahead, nothing can be dated."""
     store = context.store
     if not any(store.schema.has(table, column) for table, column in SINCE_IMPORTS):
         yield "no release that can import has opened the store"
-    if not is_time(node.started_at) or not is_time(node.ended_at) or node.ended_at > context.now:
+    if not is_time(began) or not is_time(until) or until > context.now:  # type: ignore[operator]
         return
-    life = (node.id, node.started_at, node.ended_at)
+    life = (session_id, began, until)
     if context.trusts("session_model_usage"):
         yield from _counted(store, life)
     if (other := store.value(AMONG_ITS_ROWS, life)) is not None:
@@ -77,7 +77,7 @@ def signs_of_life(context: Context, node: Node) -> Iterator[str]:
         yield f"its agent was at work at {moment(noted)}"
 
 
-def _counted(store: Store, life: tuple[str, float, float]) -> Iterator[str]:
+def _counted(store: Store, life: tuple[str, object, object]) -> Iterator[str]:
     counted = store.value(COUNTED, life)
     if counted is not None:
         yield f"tokens of it were counted at {moment(counted)}"

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from statemend.audit import lived
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
 from statemend.audit.handoff import HANDOFF_WINDOW, CutRoot, dead_ends, stem
 from statemend.audit.pairing import CARRIED, carried_rows, differ, exported_links, pairings
+from statemend.audit.vanished import GAPS, row_missing_between
 from statemend.store.lineage import Relation
+
+#: How a session ends that another follows by a link: where that one is gone, the link was not forgotten.
+_FOLLOWED = ("compression", "branched")
 
 TITLED = """
 SELECT id, source, user_id, session_key, title, started_at, ended_at, end_reason
@@ -21,6 +26,12 @@ FROM sessions
 WHERE title IS NOT NULL
 ORDER BY id
 """
+
+
+#: The last row of a session that stands before a row.
+LAST_BEFORE = "SELECT MAX(id) FROM messages WHERE session_id = ? AND id < ?"
+#: What a rule that uses this module reads.
+READS = (TITLED, LAST_BEFORE, GAPS, *lived.READS)
 
 
 class Segment(NamedTuple):
@@ -38,12 +49,13 @@ class Segment(NamedTuple):
 
 class Link(NamedTuple):
     """A session and the one that seems to be its continuation. ``reasons`` beside their titles, each in a few
-    words; ``carried`` rows stand in both."""
+    words; ``carried`` rows stand in both. ``doubt`` is why another session may have stood between them."""
 
     before: Segment
     root: CutRoot
     reasons: tuple[str, ...]
     carried: int
+    doubt: str | None
 
 
 def never_linked(context: Context, roots: Sequence[CutRoot]) -> Mapping[str, Link]:
@@ -69,7 +81,7 @@ def never_linked(context: Context, roots: Sequence[CutRoot]) -> Mapping[str, Lin
 
 
 def _fits(context: Context, segment: Segment, root: CutRoot) -> bool:
-    if not isinstance(segment.id, str) or segment.id == root.id or segment.end_reason == "compression":
+    if not isinstance(segment.id, str) or segment.id == root.id or segment.end_reason in _FOLLOWED:
         return False
     if not is_time(segment.started_at) or segment.started_at > root.started_at:  # type: ignore[operator]
         return False
@@ -90,7 +102,17 @@ def _link(context: Context, segment: Segment, root: CutRoot) -> Link:
     carried = carried_rows(context.store, segment.id, root)
     if carried >= CARRIED:
         reasons.append("carries rows of the other")
-    return Link(segment, root, tuple(reasons), carried)
+    return Link(segment, root, tuple(reasons), carried, _doubt(context, segment, root))
+
+
+def _doubt(context: Context, segment: Segment, root: CutRoot) -> str | None:
+    last = context.store.value(LAST_BEFORE, (segment.id, root.summary_row))
+    if last is not None and row_missing_between(context, last, root.summary_row):
+        return "rows are missing between them"
+    until = segment.ended_at if is_time(segment.ended_at) else root.started_at
+    if not any(lived.signs_of_life(context, segment.id, segment.started_at, until)):
+        return "the first may have been brought in without what followed it"
+    return None
 
 
 def _near(stop: object, begin: float) -> bool:

@@ -45,7 +45,7 @@ def rows_vanished(context: Context, node: Node) -> bool:
         return True
     if brought_in_later(context, node):
         return True
-    gaps = context.store.fact("row ids without a next", lambda: [row for (row,) in context.store.rows(GAPS)])
+    gaps = _gaps(context)
     gap = gaps[bisect_left(gaps, last)]
     highest = context.store.value(HIGHEST_EVER) if context.store.schema.has("sqlite_sequence") else None
     if gap == gaps[-1] and not (isinstance(highest, int) and highest > gap):
@@ -53,6 +53,16 @@ def rows_vanished(context: Context, node: Node) -> bool:
     between = context.store.rows(LATER_ROWS, (last, gap))
     end = _first_rows_until(node)
     return not any(is_time(at) and at > end for (at,) in between)
+
+
+def row_missing_between(context: Context, first: int, last: int) -> bool:
+    """Whether the id of a row that is gone lies between two that are there."""
+    gaps = _gaps(context)
+    return gaps[bisect_left(gaps, first)] < last
+
+
+def _gaps(context: Context) -> list[int]:
+    return context.store.fact("row ids without a next", lambda: [row for (row,) in context.store.rows(GAPS)])
 
 
 def brought_in_later(context: Context, node: Node) -> bool:

@@ -16,11 +16,16 @@ PACE = 1000.0
 
 
 def segment(home: HomeBuilder, number: int, **values: Any) -> None:
-    """One segment of a conversation: it ends a second before the next begins."""
+    """One segment of a conversation: it ends a second before the next begins. The upgrade to 0.19 has carried
+    its account of tokens over."""
     began = START + number * PACE
     title = "Taxes" if number == 1 else f"Taxes #{number}"
     told = {"title": title, "started_at": began, "ended_at": began + PACE - 1, "end_reason": "cli_close"}
-    home.session(f"s{number}", **{**told, **values})
+    told |= values
+    home.session(f"s{number}", **told)
+    if home.columns("session_model_usage"):
+        used = {"first_seen": told["started_at"], "last_seen": told["ended_at"] or told["started_at"]}
+        home.insert("session_model_usage", session_id=f"s{number}", model="gpt-4o", **used)
     first = "What of my taxes?" if number == 1 else SUMMARY
     home.message(f"s{number}", "user", first, timestamp=began)
     home.message(f"s{number}", "assistant", f"Answer {number}.", timestamp=began + PACE - 2)
@@ -77,6 +82,33 @@ def test_titles_alone_are_undecidable_and_say_what_would_tell(build: Build) -> N
     (finding,) = home.findings("LIN013")
     assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
     assert "an export or a log" in facts(finding)["what would decide"]
+
+
+def test_where_rows_are_missing_a_session_may_have_stood_between(build: Build) -> None:
+    """From 0.20 on the continuation of a branch takes over the number of its title."""
+    home = build("0.22.2")
+    segment(home, 1)
+    gone = home.message("s1", timestamp=START + PACE + 1)
+    segment(home, 2)
+    home.sql("DELETE FROM messages WHERE id = ?", bindings=(gone,))
+    assert told(home) == [("LIN013", "undecidable", "s1")]
+    assert "rows are missing between them" in facts(home.findings("LIN013")[0])["missing links"][0]
+
+
+def test_a_segment_that_may_have_been_imported_is_undecidable(build: Build) -> None:
+    home = build("0.22.2")
+    segment(home, 1)
+    segment(home, 2)
+    home.sql("DELETE FROM session_model_usage")
+    assert told(home) == [("LIN013", "undecidable", "s1")]
+    assert "may have been brought in" in facts(home.findings("LIN013")[0])["missing links"][0]
+
+
+def test_what_was_branched_off_is_no_older_segment(build: Build) -> None:
+    home = build("0.22.2")
+    segment(home, 1, end_reason="branched")
+    segment(home, 2)
+    assert told(home) == [("LIN009", "undecidable", "s2")]
 
 
 @pytest.mark.near_miss("LIN013")

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from statemend.audit import unlinked
 from statemend.audit.candidates import deleting, told
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
@@ -42,7 +43,7 @@ from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import REWRITTEN_AFTER, CutRoot, cut_roots, dead_ends
 from statemend.audit.pairing import READS, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
-from statemend.audit.unlinked import TITLED, never_linked
+from statemend.audit.unlinked import never_linked
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -125,5 +126,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="relink",
-    reads=(READS_SESSIONS, READS_MESSAGES, TITLED, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, *unlinked.READS, *READS),
 )

@@ -98,7 +98,7 @@ def check(context: Context) -> Iterator[Finding]:
         elif not matches and deleted:
             verdict, severity = Verdict.LEFTOVER, Severity.LOW
         elif not matches:
-            signs = list(lived.signs_of_life(context, node))
+            signs = list(lived.signs_of_life(context, node.id, node.started_at, node.ended_at))
             instead = _instead(context, node, signs)
             if instead is not None:
                 verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM

@@ -12,10 +12,13 @@ one by compression. Salvages and imports that drop the parent column leave the s
 How we know
 A session without a parent begins with a compaction summary, its title has the next number of the title of
 another session that is older, of the same source and of no other user or routing key, and that other one was
-not ended by compression and has no continuation. It is a fault where the one begins within five minutes of
-the end or of the last message of the other, or carries at least two of its rows; otherwise undecidable, for
-people number titles too. No release follows such a chain, whatever its era: each asks for a parent, and for
-an end by compression. Where a session that a compression ended fits, dead-end and cut-continuation tell it.
+ended neither by compression nor by a branch and has no continuation. It is a fault where the one begins
+within five minutes of the end or of the last message of the other, or carries at least two of its rows;
+otherwise undecidable, for people number titles too. So it is where rows are missing between them, or nothing
+shows that the older one ran in this store (of an import, dead-end says more): a branch is numbered as well,
+and from 0.20 on its continuation takes the number over. Without the branch the two look the same. No release
+follows such a chain, whatever its era: each asks for a parent, and for an end by compression. Where a session
+that a compression ended fits, dead-end and cut-continuation tell it.
 
 What to do
 Read where one segment stops and the next begins. Where they belong together, make each segment the parent of
@@ -29,13 +32,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from statemend.audit import unlinked
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import CutRoot, cut_roots
 from statemend.audit.pairing import READS
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
-from statemend.audit.unlinked import TITLED, Link, never_linked
+from statemend.audit.unlinked import Link, never_linked
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -62,7 +66,7 @@ def _chain(following: Mapping[str, Link], first: str) -> list[Link]:
 
 def _finding(context: Context, chain: list[Link]) -> Finding:
     first, last = chain[0].before, chain[-1].root
-    told = all(link.reasons for link in chain)
+    told = all(link.reasons and link.doubt is None for link in chain)
     return RULE.finding(
         context,
         session=first.id,
@@ -95,7 +99,8 @@ def _finding(context: Context, chain: list[Link]) -> Finding:
 def _told(link: Link) -> str:
     ended = words(link.before.end_reason, 40) or "nothing, it is open"
     reasons = ", ".join(("the next number of its title", *link.reasons))
-    return f"{link.before.id} > {link.root.id}: {reasons}; the first ended by {ended}"
+    doubt = f"; {link.doubt}" if link.doubt else ""
+    return f"{link.before.id} > {link.root.id}: {reasons}; the first ended by {ended}{doubt}"
 
 
 RULE = Rule(
@@ -108,5 +113,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="link-chain",
-    reads=(READS_SESSIONS, READS_MESSAGES, TITLED, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, *unlinked.READS, *READS),
 )
