@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 
@@ -55,6 +56,28 @@ def test_only_a_redacted_transcript_is_left(build: Build, version: str) -> None:
     assert facts(finding)["of these masked, as far as can be told"] == 1
 
 
+def test_the_file_that_shows_the_most_is_named_and_times_may_be_unknown(build: Build) -> None:
+    home = build()
+    prompts = [
+        {"session_id": "gone", "index": number, "role": "user", "text": text, "message_id": number}
+        for number, text in enumerate(("hello", "and then?", "bye"), 1)
+    ]
+    for name, shown in (("a", prompts[:1]), ("b", prompts), ("c", prompts[:2])):
+        lines = "".join(json.dumps(each) + "\n" for each in shown)
+        home.file(f"session-exports/{name}.jsonl", lines)
+    (finding,) = home.findings("EXP008")
+    assert (finding.subject.artifact or "").endswith("b.jsonl")
+    assert (facts(finding)["messages left"], facts(finding)["first time"]) == (3, "unknown")
+    assert facts(finding)["last time"] == "unknown"
+
+
+@pytest.mark.near_miss("EXP008")
+def test_an_export_without_a_message_leaves_nothing_to_tell_of(build: Build) -> None:
+    home = build()
+    home.file("session-exports/e.jsonl", json.dumps({"id": "gone", "source": "cli", "messages": []}) + "\n")
+    assert home.findings("EXP008") == []
+
+
 @pytest.mark.near_miss("EXP008")
 def test_a_plain_transcript_beside_them_is_silent(build: Build) -> None:
     home = build("0.19.0", rich=True)
@@ -105,6 +128,15 @@ def test_archived_turns_that_a_whole_transcript_holds_too_are_silent(build: Buil
     home = build("0.22.2", rich=True)
     put(home, f"only-user-prompts/single-C-{COMPACTED}.jsonl", f"jsonl/single-C-{COMPACTED}.jsonl")
     assert home.findings("EXP008") == []
+
+
+def test_archived_turns_that_a_transcript_of_the_live_ones_lacks(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    put(home, f"only-user-prompts/single-C-{COMPACTED}.jsonl")
+    live = DATA / "exports/0.19.0/md" / f"{COMPACTED}-compacted-in-place.md"
+    home.file(f"session-exports/{live.name}", live.read_bytes())
+    (finding,) = home.findings("EXP008")
+    assert facts(finding)["archived messages held so"] == 4
 
 
 def test_an_archived_turn_that_is_only_masked_outside_the_store(build: Build) -> None:

@@ -95,11 +95,10 @@ def _gone(context: Context, session: SessionCoverage, salvager: Salvager) -> Fin
 
 
 def _may_be_alone(session: SessionCoverage) -> bool:
-    """Whether no transcript without masks is among the files of a session that is there."""
-    return (
-        bool(session.artifacts)
-        and not session.copies
-        and all(artifact.kind in FILTERED or artifact.masked for artifact in session.artifacts)
+    """Whether a file of a session that is there masks or filters. A transcript beside it may be of the live
+    turns alone."""
+    return not session.copies and any(
+        artifact.kind in FILTERED or artifact.masked for artifact in session.artifacts
     )
 
 
