@@ -260,3 +260,22 @@ def test_texts_that_the_search_index_kept_are_counted(build: Build, detached: bo
     forgotten(home, COMPACTED, detached=detached)
     (finding,) = home.findings("EXP002")
     assert facts(finding).get("texts of gone messages in the search index") == (15 if detached else None)
+
+
+def test_lawful_ones_hide_none_behind_them(build: Build) -> None:
+    home = build()
+    home.chat("a present")
+    exported(home, row(1, "user", "first", START + 5), id="b without a summary", name="b")
+    exported(
+        home, *after(), row(1, "user", "first", START + 5, active=0, compacted=1), id="c whole", name="c"
+    )
+    exported(home, *after(), id="d from before", name="d1")
+    exported(
+        home,
+        row(1, "user", "first", START + 5),
+        row(2, "assistant", "the kept answer", START + 9),
+        id="d from before",
+        name="d2",
+    )
+    exported(home, *after(), id="e gone", name="e")
+    assert [finding.subject.session for finding in home.findings("EXP002")] == ["e gone"]

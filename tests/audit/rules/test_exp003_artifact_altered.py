@@ -47,6 +47,10 @@ def test_a_changed_word_is_found(build: Build, folder: str, suffix: str) -> None
     assert "checksum mismatch" in facts(finding)["what is wrong"]
     assert "files" not in finding.summary
 
+    manifest = path.with_name("manifest.jsonl")
+    manifest.write_text(manifest.read_text().replace('"exported_at": 17960', '"exported_at": 17950'))
+    assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.FAULT]
+
 
 def test_a_cut_file_is_found(build: Build) -> None:
     home = build()

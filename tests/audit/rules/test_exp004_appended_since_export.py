@@ -41,6 +41,14 @@ def test_later_messages_are_counted(build: Build, version: str, kind: str) -> No
     assert finding.subject.message_ids == rows
 
 
+def test_a_session_that_grew_by_one_message(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, "md")
+    home.message(PLAIN, timestamp=LATER)
+    (finding,) = home.findings("EXP004")
+    assert finding.summary == "1 message came after the newest export."
+
+
 @pytest.mark.parametrize("kind", FILES)
 def test_an_export_of_everything_is_silent(build: Build, kind: str) -> None:
     home = build("0.19.0", rich=True)

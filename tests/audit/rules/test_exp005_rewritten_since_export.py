@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.audit.builder import DATA, HomeBuilder
+from tests.audit.builder import DATA, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
@@ -33,6 +33,20 @@ def test_a_rewritten_text_is_named(build: Build, version: str) -> None:
     assert finding.subject.session == PLAIN
     assert finding.subject.message_ids == (2,)
     assert "another text" not in repr(finding.summary)
+
+
+def test_each_file_is_compared_and_masked_messages_agree(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    folder = DATA / "exports/0.19.0/jsonl"
+    home.file("session-exports/a.jsonl", (folder / "single-T-20260801_100000_cccccc.jsonl").read_bytes())
+    masked = (folder / "redacted-T.jsonl").read_text()
+    changed = masked.replace("List files", "Lose files").replace("README", "LICENSE")
+    path = home.file("session-exports/b.jsonl", changed)
+    (finding,) = home.findings("EXP005")
+    assert finding.subject.artifact == str(path)
+    told = facts(finding)
+    assert told["messages with another text"] > 1
+    assert told["messages that agree"] + told["messages with another text"] == told["messages of the session"]
 
 
 @pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])

@@ -58,6 +58,14 @@ def test_a_subagents_transcript_in_the_place_of_the_rest(build: Build) -> None:
     assert command.endswith("one two three")
 
 
+def test_a_subagents_transcript_beside_the_whole_line(build: Build) -> None:
+    home = conversation(build())
+    export(home, "one", "helper", "two", "three")
+    (finding,) = home.findings("EXP007")
+    assert finding.verdict is Verdict.FAULT
+    assert "of these whole in other files" not in facts(finding)
+
+
 @pytest.mark.parametrize(("held", "lacking"), [(["three"], ["one", "two"]), (["one", "two"], ["three"])])
 def test_missing_sessions_that_the_store_has_are_a_leftover(
     build: Build, held: list[str], lacking: list[str]

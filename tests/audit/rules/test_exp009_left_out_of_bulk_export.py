@@ -56,6 +56,18 @@ def test_one_that_ended_only_later_was_left_out_too(build: Build) -> None:
     assert [finding.subject.session for finding in home.findings("EXP009")] == ["open"]
 
 
+def test_the_newest_export_that_left_it_out_is_named(build: Build) -> None:
+    home = chats(build())
+    home.sql(f"UPDATE sessions SET started_at = {START + 300} WHERE id = 'open'")
+    home.session("odd", started_at="soon")
+    home.message("odd")
+    exported(home, *ALL)
+    for at in (AT + 500, AT - 500):
+        one_file(home, *ALL, at=at, name=f"{at:.0f}")
+    (finding,) = home.findings("EXP009")
+    assert (finding.subject.artifact or "").endswith(f"{AT + 500:.0f}.jsonl")
+
+
 NEAR_MISSES = {
     "it is in the export": ("", (*ALL, "open")),
     "another ended session is not in it either": ("", ("s0", "s2", "s3")),
@@ -103,7 +115,9 @@ def test_a_later_export_of_everything_settles_it(build: Build) -> None:
     assert home.findings("EXP009") == []
 
 
-def one_file(home: HomeBuilder, *sessions: str, at: float = AT, lists_all: bool = False) -> None:
+def one_file(
+    home: HomeBuilder, *sessions: str, at: float = AT, lists_all: bool = False, name: str = "bulk"
+) -> None:
     """One JSONL file with these sessions, made at that time."""
     names = sorted(home.columns("messages"))
     lines = []
@@ -111,7 +125,7 @@ def one_file(home: HomeBuilder, *sessions: str, at: float = AT, lists_all: bool 
         rows = home.sql(f"SELECT {', '.join(names)} FROM messages WHERE session_id = '{each}' ORDER BY id")
         line = {"id": each, "source": "cli"} | ({"last_active": 1.5} if lists_all else {})
         lines.append({**line, "messages": [dict(zip(names, row, strict=True)) for row in rows]})
-    path = home.file("session-exports/bulk.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    path = home.file(f"session-exports/{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     os.utime(path, (at, at))
 
 

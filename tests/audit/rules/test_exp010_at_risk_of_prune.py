@@ -38,6 +38,19 @@ def test_a_setting_that_prunes_puts_archived_messages_at_risk(build: Build, vers
     assert facts(finding)["days of retention"] == 90.0
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_few_archived_messages_are_counted_in_words_that_fit(build: Build, number: int) -> None:
+    home = build("0.19.0")
+    prunes(home)
+    home.chat("few", 2, started_at=NOW - 100 * DAY, ended_at=NOW - 99 * DAY, end_reason="cli_close")
+    home.turns("few", number, active=0, compacted=1)
+    (finding,) = home.findings("EXP010")
+    assert finding.summary == (
+        f"{number} archived message{(' is', 's are')[number - 1]} in no artifact, "
+        "and pruning may take the session at any time."
+    )
+
+
 @pytest.mark.parametrize(
     ("version", "date"), [("0.19.0", "2026-10-30T09:50:18Z"), ("0.20.1", "2026-10-30T09:51:24Z")]
 )

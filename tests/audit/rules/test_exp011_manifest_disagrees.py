@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,20 @@ def test_an_export_that_is_not_listed(home: HomeBuilder) -> None:
     (finding,) = home.findings("EXP011")
     assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.INFO)
     assert facts(finding)["names"] == [FILE]
+
+
+def test_all_of_a_manifest_that_are_missing_and_all_that_are_not_listed_are_one_finding(
+    home: HomeBuilder,
+) -> None:
+    manifest = folder(home) / "manifest.jsonl"
+    lines = manifest.read_text().splitlines(keepends=True)
+    names = list(dict.fromkeys(json.loads(line)["path"].split("/")[-1] for line in lines))
+    for name in names[:2]:
+        (folder(home) / name).unlink()
+    manifest.write_text("".join(x for x in lines if not any(y in x for y in names[-2:])) + "no line\n")
+    missing, unlisted = home.findings("EXP011")
+    assert missing.summary.startswith("2 files that the manifest lists are not here")
+    assert unlisted.summary.startswith("2 exports beside the manifest are not listed")
 
 
 def test_a_file_that_could_not_be_read_is_not_missing(home: HomeBuilder) -> None:

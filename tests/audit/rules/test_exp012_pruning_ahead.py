@@ -111,7 +111,11 @@ def test_what_goes_later_than_soon_is_only_counted(build: Build) -> None:
     home = build("0.22.2")
     ended(home, "old")
     assert home.findings("EXP012", now=START + 59 * DAY) == []
+    assert len(home.findings("EXP012", now=START + 1 + 60 * DAY)) == 1
+    (due,) = home.findings("EXP012", now=START + 1 + 90 * DAY)
+    assert facts(due)["of these old enough now"] == 1
     ended(home, "older", last_activity_at=START - DAY)
     home.sql("UPDATE messages SET timestamp = 1 WHERE session_id = 'older'")
+    home.file("state-snapshots/20260801-130000/state.db", home.store.read_bytes())
     (finding,) = home.findings("EXP012", now=START + 59.5 * DAY)
     assert (facts(finding)["sessions"], facts(finding)["sessions that go later"]) == (1, 1)

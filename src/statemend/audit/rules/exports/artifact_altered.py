@@ -90,7 +90,7 @@ def begins_as_lines(artifact: Artifact) -> bool:
     return head.lstrip().startswith(b"{")
 
 
-def _verdict(artifact: Artifact, fault: str, line: ManifestLine | None) -> tuple[Verdict, Severity]:
+def _verdict(artifact: Artifact, line: ManifestLine | None) -> tuple[Verdict, Severity]:
     if artifact.kind is Kind.EMPTY and line is None:
         return Verdict.UNDECIDABLE, Severity.LOW
     if artifact.damage is not None and _UNSETTLED.search(artifact.damage):
@@ -119,7 +119,7 @@ def _is_converted(artifact: Artifact, line: ManifestLine) -> bool:
 def _finding(
     context: Context, artifact: Artifact, fault: str, line: ManifestLine | None, source: str | None
 ) -> Finding:
-    verdict, severity = _verdict(artifact, fault, line)
+    verdict, severity = _verdict(artifact, line)
     sessions = list(dict.fromkeys(each.session_id for each in artifact.sections if each.session_id))
     return RULE.finding(
         context,
