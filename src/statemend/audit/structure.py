@@ -33,6 +33,8 @@ OBJECTS = """
 TEXT_WITH_NUL = "SELECT EXISTS (SELECT 1 FROM messages WHERE instr(CAST(content AS BLOB), x'00') > 0)"
 
 _TREE = re.compile(r"^(?:On tree|Tree) (\d+)\b")
+#: Lines that name a page and no b-tree.
+_PAGE = re.compile(r"^(?:Fragmentation|Multiple uses) .* page (\d+)$")
 _INDEX = re.compile(r"\bindex (\S+)$")
 #: Lines that say that an index and its table disagree: where the table is broken, that is all they say.
 _DISAGREES = re.compile(
@@ -118,6 +120,8 @@ class _Map:
         """The object of ``line``; ``checked`` is the one table that was asked about, if it was one."""
         if tree := _TREE.match(line):
             return self._by_root.get(int(tree[1])) or _Object("the file", Part.FILE, "")
+        if (page := _PAGE.match(line)) and int(page[1]) in self._by_root:
+            return self._by_root[int(page[1])]
         if search := _COMPARED.search(line) or _SEARCH.search(line):
             return _Object(search[1], Part.SEARCH, search[1])
         if value := _VALUE.match(line):
@@ -171,29 +175,35 @@ def examine(store: Store, *, deep: bool = False) -> Structure:
     names = _Map(objects)
     canonical = tuple(table for table in CATALOGUE if store.table_exists(table))
     if not deep:
-        found = [line for table in canonical for line in _check(store, names, "integrity_check", table)]
+        found = [line for table in canonical for line in _check(store, names, table)]
         method = "integrity_check of each canonical table with its indexes and overflow pages"
         return Structure(method=method, checked=canonical, damages=_gather(found))
     method = "integrity_check of the whole file, search indexes included"
     found, whole = _try(store, names, "integrity_check", None)
     if not whole:  # it stops at the first page that is not what it should be: ask about each table alone
         tables = sorted(name for kind, name, _, root, _ in objects if kind == "table" and root)
-        found = [line for table in tables for line in _check(store, names, "integrity_check", table)]
-    readable = all(entry.part is Part.SEARCH or entry.table != "messages" for entry, _ in found)
+        found = [line for table in tables for line in _check(store, names, table)]
+    readable = not any(entry.part is Part.TABLE and entry.table == "messages" for entry, _ in found)
     if readable and any(_COMPARED.search(line) for _, line in found) and store.value(TEXT_WITH_NUL):
         found = [(entry, line) for entry, line in found if not _COMPARED.search(line)]
         method += ", those over text with NULs not compared with it"
     return Structure(method=method, checked=canonical, damages=_gather(found))
 
 
-def _check(store: Store, names: _Map, pragma: str, table: str) -> list[tuple[_Object, str]]:
-    """What a check of one table says. When it stops without a word, the table itself is at fault."""
-    found, whole = _try(store, names, pragma, table)
-    if not whole and pragma == "integrity_check":
-        # It gives up on a broken index that quick_check can still name.
-        found, whole = _try(store, names, "quick_check", table)
-    if not whole and not any(entry.part is not Part.VALUES for entry, _ in found):
-        found.append((names.locate("", table), "the check stopped at an unreadable page"))
+def _check(store: Store, names: _Map, table: str) -> list[tuple[_Object, str]]:
+    """What a check of one table says. Where it stops without a word, an index of the table is at fault, or it
+    itself is."""
+    found, whole = _try(store, names, "integrity_check", table)
+    if whole:
+        return found
+    # It gives up where it cannot read what an index holds. quick_check looks up no row in an index.
+    more, sound = _try(store, names, "quick_check", table)
+    found = list(dict.fromkeys([*found, *more]))
+    if all(entry.part is Part.VALUES for entry, _ in found):
+        unnamed = _Object(f"of {table} that SQLite does not name", Part.INDEX, table)
+        found.append(
+            (unnamed if sound else names.locate("", table), "the check stopped at an unreadable page")
+        )
     return found
 
 
