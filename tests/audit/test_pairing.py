@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.audit.builder import START, HomeBuilder
 
-from statemend.audit import pairing
+from statemend.audit import candidates, pairing
 from statemend.audit.handoff import stem
 from statemend.store.connection import Store
 
 Build = Callable[..., HomeBuilder]
 SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.\n## Goal\nA plan."
+END = START + 100
 
 
 def broken(home: HomeBuilder, number: int, apart: float) -> None:
@@ -74,6 +76,58 @@ def test_twice_the_families_are_twice_the_work(
     assert comparisons == 2 * 4
     assert more_comparisons == 2 * comparisons
     assert more_queries <= 2 * queries
+
+
+def fitting(home: HomeBuilder) -> list[str]:
+    """The cut-off sessions that fit the dead end of a home."""
+    (finding,) = home.findings("LIN001")
+    return [session for session, _ in candidates.of(finding)]
+
+
+def cut(
+    home: HomeBuilder, session_id: str, begun: float, summary: float | None = None, **values: Any
+) -> None:
+    """A session cut off from its parent: begun and given its summary so many seconds after ``END``."""
+    home.session(session_id, **{"started_at": END + begun, **values})
+    home.message(session_id, "user", SUMMARY, timestamp=END + (begun if summary is None else summary))
+
+
+def test_sessions_begun_just_before_the_end_fit(build: Build) -> None:
+    """Their summaries were stored when the turn was over, long after the end."""
+    home = build()
+    home.chat("old", 6, ended_at=END, end_reason="compression", title="")
+    for session_id, begun in (("early", -20.0), ("late", -10.0), ("too-early", -301.0)):
+        cut(home, session_id, begun, 4000.0, title=f"Plan of {session_id}")
+    assert fitting(home) == ["early", "late"]
+
+
+def test_a_row_that_was_made_later_fits_by_its_summary(build: Build) -> None:
+    home = build()
+    home.chat("old", 6, ended_at=END, end_reason="compression", source="telegram")
+    cut(home, "new", 1000.0, 1.0, source="unknown")
+    cut(home, "later", 1000.0, 400.0, source="unknown")
+    assert fitting(home) == ["new"]
+
+
+def test_one_with_another_number_of_the_same_title_fits_by_time(build: Build) -> None:
+    home = build()
+    home.chat("old", 6, ended_at=END, end_reason="compression", title="Plan")
+    cut(home, "same", 1.0, title="Plan #5")
+    cut(home, "next", 1000.0, title="Plan #2")
+    cut(home, "other", 1.0, title="Taxes #2")
+    assert fitting(home) == ["same", "next"]
+
+
+def test_the_same_place_alone_ties_nothing(build: Build) -> None:
+    """An export ties one of two with the routing key of the dead end to it, whatever the time."""
+    home = build("0.22.2")
+    home.chat("old", 6, ended_at=END, end_reason="compression", session_key="k")
+    cut(home, "tied", 90_000.0, session_key="k")
+    cut(home, "elsewhere", 1.0, session_key="other")
+    cut(home, "loose", 90_000.0, session_key="k")
+    exported = {"id": "tied", "parent_session_id": "old", "source": "cli", "started_at": END, "messages": []}
+    home.file("session-exports/tied.jsonl", json.dumps(exported) + "\n")
+    assert fitting(home) == ["tied"]
 
 
 @pytest.mark.parametrize(

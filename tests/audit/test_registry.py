@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from statemend.audit.registry import all_rules, arrange, discover, get, select
+from statemend.audit.registry import all_rules, arrange, discover, get, select, without
 from statemend.errors import UsageError
 
 
@@ -47,6 +47,21 @@ def test_a_name_without_a_rule_is_a_usage_error(name: str) -> None:
         get(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("lnx", "nearest are LIN; "),
+        ("cnt002", "nearest are CNT001, STO002, LIN002; "),
+        ("messages-drift", "nearest are message-count-drift, messages; "),
+        ("zzz", ""),
+    ],
+)
+def test_a_name_without_a_rule_is_answered_with_the_nearest(name: str, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        select([name])
+    assert str(refused.value) == f"there is no rule {name!r}: {told}`statemend rules` lists them"
+
+
 def test_no_choice_means_all() -> None:
     assert select(None) == all_rules()
 
@@ -72,3 +87,20 @@ def test_choices_add_up_and_keep_the_running_order() -> None:
 def test_a_choice_that_names_nothing_is_a_usage_error(names: list[str]) -> None:
     with pytest.raises(UsageError):
         select(names)
+
+
+def test_what_is_ignored_is_left_out_and_told_with_who_asked() -> None:
+    chosen = select(["STO", "CNT001"])
+
+    kept, left_out = without(chosen, {"STO003": "the settings", "cnt001": "the request", "LIN": "another"})
+
+    assert [rule.id for rule in kept] == ["STO001", "STO002", "STO006", "STO004", "STO005"]
+    assert left_out == {"STO003": "the settings", "CNT001": "the request"}
+    assert without(chosen, ["CNT"])[1] == {"CNT001": "the request"}
+
+
+def test_a_choice_that_leaves_nothing_says_so() -> None:
+    with pytest.raises(UsageError, match=r"^no rule is named: leave the choice out to run them all$"):
+        select([])
+    with pytest.raises(UsageError, match=r"^every chosen rule is ignored: nothing is left to look for$"):
+        without(select(["CNT001"]), ["CNT"])
