@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -137,7 +138,6 @@ class _Looker:
 
     def __init__(self, audited: Store | None, *, deep: bool) -> None:
         self._audited = audited
-        self._known = _extents(audited)
         self._deep = deep
         self._listed: dict[str, list[Extent]] = {}
         self._left = _UNASKED
@@ -209,6 +209,15 @@ class _Looker:
             sessions = "1 session is" if older == 1 else f"{older:,} sessions are"
             yield Skipped(artifact.path, f"{sessions} listed from a newer store with the same rows; {_ASK}")
 
+    @cached_property
+    def _known(self) -> Mapping[str, Extent]:
+        """The rows of each session of the audited store; none where it cannot be read. Most homes have no
+        other store that they are held against."""
+        try:
+            return dict(stores.extents(self._audited)) if self._audited is not None else {}
+        except StoreUnreadable:
+            return {}
+
     def _lacks(self, session_id: str, theirs: Extent) -> bool:
         """Whether the audited store lacks a row of these, told by the ids alone: it may well have the message
         under another, and the comparison by content then says so."""
@@ -224,14 +233,6 @@ class _Looker:
                 return False
             self._left -= size
         return True
-
-
-def _extents(store: Store | None) -> Mapping[str, Extent]:
-    """The rows of each session of the audited store; none where it cannot be read."""
-    try:
-        return dict(stores.extents(store)) if store is not None else {}
-    except StoreUnreadable:
-        return {}
 
 
 def _responses(artifact: Artifact, store: Store) -> Artifact:
