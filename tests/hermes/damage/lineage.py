@@ -12,9 +12,9 @@ from tests.hermes.home import HOUR, HermesHome, assistant, user
 @damage("LIN001")
 def a_handoff_breaks_off(home: HermesHome) -> Steps:
     """Up to 0.19 the old session was ended before the new one was made, and a crash fell between."""
-    home.create_session(SESSION)
-    home.exchange(SESSION, 1)
-    home.store("update_token_counts", SESSION, 7, 5, "gpt-4o")  # as after each answer: an import has none
+    chat = home.chat(SESSION)
+    chat.say(user("And the fence?"), assistant("Paint it."))
+    chat.count_tokens()
     yield
     home.end(SESSION, "compression")
     return [Told("LIN001", SESSION)]

@@ -52,6 +52,7 @@ def rotated(home: HermesHome) -> tuple[str, str]:
     """A conversation that a compression carried into a second session; the ids of both."""
     chat = home.chat(SESSION)
     chat.turns(8, "garden")
+    chat.count_tokens()
     home.title(SESSION, "Garden")
     continuation = chat.rotate()
     chat.say(user("And the fence?"), assistant("Paint it."))
