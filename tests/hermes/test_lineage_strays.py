@@ -119,6 +119,7 @@ def unlinked(home: HermesHome) -> list[str]:
         home.create_session(session)
         home.append(session, "user", "What of my taxes?" if number == 0 else f"{prefix} They spoke of taxes.")
         home.append(session, "assistant", f"Answer {number}", finish_reason="stop")
+        home.store("update_token_counts", session, 900, 90, api_call_count=1)
         home.end(session)
         home.title(session, "Taxes" if number == 0 else f"Taxes #{number + 1}")
     return ids
