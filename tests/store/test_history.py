@@ -337,6 +337,7 @@ def test_the_census_counts_what_the_rows_say(stores: Mapping[str, Path], release
         for census in counted:
             raw = list(history.messages(store, census.session_id, View.RAW))
             states = Counter(message.state for message in raw)
+            assert census.total == len(raw)
             assert census.live == states[RowState.LIVE]
             assert census.archived == states[RowState.ARCHIVED]
             assert (census.rewound, census.unset) == (states[RowState.REWOUND], states[RowState.UNSET])
@@ -353,6 +354,7 @@ def test_the_census_takes_flags_and_times_as_they_come(rows: MakeRows, release: 
     with made.opened() as store:
         ghost, wordless = history.census(store)
     assert (ghost.live, ghost.archived, ghost.rewound, ghost.unset) == (2, 1, 1, 0)
+    assert ghost.total == 4
     assert (ghost.first_at, ghost.last_at) == (1.0, 3.0)
     assert (wordless.live, wordless.first_at, wordless.last_at) == (1, None, None)
 

@@ -92,7 +92,7 @@ def times(context: Context, node: Node) -> str:
         else "open"
     )
     counts = context.census.get(node.id)
-    held = 0 if counts is None else counts.live + counts.archived + counts.rewound + counts.unset
+    held = 0 if counts is None else counts.total
     last = node.last_active if node.last_active is not None else counts and counts.last_at
     return f"started {moment(node.started_at)}, {end}, {rows(held)}, last activity {moment(last)}"
 

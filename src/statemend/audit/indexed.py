@@ -125,7 +125,7 @@ def looks_alike(context: Context, index: Index) -> bool:
     if index.scope is not Scope.ALL:
         return True
     held = context.store.value(f"SELECT COUNT(*) FROM {index.sizes}")
-    messages = sum(each.live + each.archived + each.rewound + each.unset for each in context.census.values())
+    messages = sum(each.total for each in context.census.values())
     return bool(held == messages)
 
 

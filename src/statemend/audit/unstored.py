@@ -146,7 +146,7 @@ def row_was_missing(group: list[AppendFailure]) -> bool:
 
 def rows(counted: Census | None) -> int:
     """All rows of a session, whatever their state."""
-    return counted.live + counted.archived + counted.rewound + counted.unset if counted else 0
+    return counted.total if counted else 0
 
 
 def _writes(group: list[AppendFailure]) -> str:

@@ -128,7 +128,7 @@ def _family(
 
 
 def _node(sid: str, node: Node | None, rows: Census | None) -> FamilyNode:
-    number = None if rows is None else rows.live + rows.archived + rows.rewound + rows.unset
+    number = None if rows is None else rows.total
     if node is None:
         return FamilyNode(id=sid, messages=number, present=False)
     return FamilyNode(

@@ -183,7 +183,7 @@ def read(store: Store, inventory: Inventory, session_id: str, *, with_content: b
         first_at=iso(rows.first_at) if rows else None,
         last_at=iso(rows.last_at) if rows else None,
         views=Views(
-            raw=rows.live + rows.archived + rows.rewound + rows.unset if rows else 0,
+            raw=rows.total if rows else 0,
             active=sum(1 for _ in messages(store, session_id, View.ACTIVE)),
             display=sum(1 for _ in display(store, session_id)),
             live=rows.live if rows else 0,

@@ -74,6 +74,10 @@ class Census(msgspec.Struct, frozen=True):
     first_at: float | None
     last_at: float | None
 
+    @property
+    def total(self) -> int:
+        return self.live + self.archived + self.rewound + self.unset
+
 
 def messages(store: Store, session_id: str, view: View = View.ACTIVE) -> Iterator[Message]:
     """The messages of a session in the order Hermes shows them, streamed. An unknown session has none."""

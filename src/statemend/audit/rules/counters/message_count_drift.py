@@ -58,14 +58,13 @@ def check(context: Context) -> Iterator[Finding]:
         bounds = lawful(counted, source)
         if (0 if kept is None else kept) in bounds:
             continue
-        total = counted.live + counted.archived + counted.rewound + counted.unset
         deletable = kept == 0 and bool(ended) and era in TRUSTING
         shown = kept if isinstance(kept, int | float | None) else repr(kept)[:40]
         yield RULE.finding(
             context,
             session=str(session_id),
             severity=Severity.HIGH if deletable else Severity.LOW,
-            summary=f"It counts as empty: a clean-up by this release would delete its {total:,} rows."
+            summary=f"It counts as empty: a clean-up by this release would delete its {counted.total:,} rows."
             if deletable
             else f"The counter says {shown}; the session has {counted.live:,} live rows.",
             evidence=[

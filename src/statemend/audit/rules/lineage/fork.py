@@ -48,7 +48,7 @@ AT_THE_END = 5.0
 def held_rows(context: Context, session_id: str) -> int:
     """Rows of a session in any state."""
     counts = context.census.get(session_id)
-    return 0 if counts is None else counts.live + counts.archived + counts.rewound + counts.unset
+    return 0 if counts is None else counts.total
 
 
 def fits(context: Context, parent: Node, child: Node) -> bool:

@@ -80,14 +80,13 @@ def check(context: Context) -> Iterator[Finding]:
 def _orphaned(context: Context, session_id: Any, counted: Census) -> Finding:
     store = context.store
     name = session_id if isinstance(session_id, str) else repr(session_id)
-    total = counted.live + counted.archived + counted.rewound + counted.unset
     return RULE.finding(
         context,
         session=name,
         message_ids=[logical.shown.id for logical in display(store, session_id)],
-        summary=f"{_belong(total)} to a session that is not in the store.",
+        summary=f"{_belong(counted.total)} to a session that is not in the store.",
         evidence=[
-            ("rows", total),
+            ("rows", counted.total),
             ("live rows", counted.live),
             ("archived rows", counted.archived),
             ("rewound rows", counted.rewound),

@@ -150,7 +150,7 @@ def _unclear(context: Context, sessions: list[Keyed]) -> Finding:
 
 def _told(context: Context, sessions: list[Keyed]) -> list[tuple[str, Value]]:
     counted = [context.census.get(session.session_id) for session in sessions]
-    rows = sum(row.live + row.archived + row.rewound + row.unset for row in counted if row)
+    rows = sum(row.total for row in counted if row)
     return [
         ("sessions", len(sessions)),
         ("messages in them", rows),
