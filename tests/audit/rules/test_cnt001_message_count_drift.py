@@ -78,6 +78,18 @@ def test_a_counter_that_holds_no_number_of_messages(build: Build, number: object
     assert finding.severity is Severity.LOW
 
 
+def test_all_that_a_clean_up_would_delete_is_counted(build: Build) -> None:
+    home = build("0.19.0")
+    home.chat("full", 4, ended_at=START + 100, end_reason="cli_close")
+    home.turns("full", 3, active=0)
+    home.turns("full", 2, active=0, compacted=1)
+    count(home, "full", 0)
+
+    (finding,) = home.findings("CNT001")
+
+    assert "delete its 9 rows" in finding.summary
+
+
 def test_a_counter_without_rows_is_a_drift_too(build: Build) -> None:
     home = build()
     home.session("hollow", message_count=7)

@@ -50,12 +50,14 @@ def test_rows_are_counted_by_state_and_only_shown_ones_are_named(build: Build) -
     archived = home.message("gone", content="first", active=0, compacted=1)
     home.message("gone", content="taken back", active=0, compacted=0)
     live = home.message("gone", content="second")
+    home.turns("gone", 3, active=0)
 
     (finding,) = home.findings("ORP001")
 
     assert finding.subject.message_ids == (archived, live)
     evidence = facts(finding)
-    assert (evidence["live rows"], evidence["archived rows"], evidence["rewound rows"]) == (1, 1, 1)
+    assert (evidence["live rows"], evidence["archived rows"], evidence["rewound rows"]) == (1, 1, 4)
+    assert evidence["rows"] == 6
 
 
 def test_each_session_is_a_finding_of_its_own_with_a_stable_id(build: Build) -> None:
@@ -105,6 +107,24 @@ def test_a_session_id_that_is_not_valid_text_is_reported_by_its_rows(build: Buil
 
     home.sql("INSERT INTO sessions (id, source, started_at) VALUES (CAST(x'61ff' AS TEXT), 'cli', 1.0)")
     assert home.findings("ORP001") == []
+
+
+def test_messages_that_name_no_session(build: Build) -> None:
+    home = build()
+    home.sql(
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'messages'",
+        bindings=("session_id TEXT NOT NULL", "session_id TEXT"),
+    )
+    rows = [home.message("x"), home.message("x")]
+    home.sql("UPDATE messages SET session_id = NULL")
+    home.message("gone")
+
+    nameless, gone = home.findings("ORP001")
+
+    assert (gone.subject.session, nameless.subject.session) == ("gone", None)
+    assert nameless.subject.message_ids == tuple(rows)
+    assert nameless.summary.startswith("2 messages name no session")
 
 
 @pytest.mark.near_miss("ORP001")

@@ -49,6 +49,38 @@ def test_a_profiles_sessions_in_the_homes_store(tmp_path: Path, version: str, ve
     assert facts(found)["messages in them"] == 4
 
 
+def test_rows_of_every_state_are_counted_and_other_stores_do_not_matter_to_what_is_right(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path, profiles=("work", "broken"))
+    row(house.root, "one", "work")
+    house.root.turns("one", 2, active=0)
+    house.root.turns("one", 5, active=0, compacted=1)
+    row(house["work"], "own", "main")
+    route(house["work"], "main", "own")
+    house["broken"].store.write_bytes(bytes(8192))
+
+    root, _, work = house.survey(RULE)
+
+    assert facts(root.findings[0])["messages in them"] == 9
+    assert [result.status for result in (*root.rules, *work.rules)] == ["could not run", "clean"]
+
+
+def test_the_default_key_is_the_profiles_own_where_it_has_a_route_and_the_homes_store_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path)
+    row(house["work"], "routed here", "main")
+    route(house["work"], "main", "routed here")
+    row(house["work"], "own", "work", chat=2)
+    house.root.store.write_bytes(bytes(8192))
+
+    assert [each.findings for each in house.survey(RULE)] == [(), ()]
+    house.root.store.unlink()
+    assert house.findings(RULE) == []
+    assert house["work"].findings(RULE) == []
+
+
 def test_the_sessions_of_each_profile_are_told_apart(tmp_path: Path) -> None:
     house = House(tmp_path, profiles=("a", "b", "c"))
     for profile in ("a", "b", "c"):

@@ -34,7 +34,9 @@ def test_each_has_messages_that_the_other_lacks(tmp_path: Path) -> None:
     copied(house, "one", "two")
     here = house["work"].turns("one", 2, timestamp=1_790_000_500.0)
     there = house.root.turns("one", 1, timestamp=1_790_000_700.0)
-    house["work"].sql("UPDATE sessions SET title = 'what work calls it' WHERE id = 'one'")
+    house["work"].sql(
+        "UPDATE sessions SET title = 'what work calls it', end_reason = 'cli_close' WHERE id = 'one'"
+    )
 
     split, copies = house.findings(RULE)
 
@@ -48,6 +50,7 @@ def test_each_has_messages_that_the_other_lacks(tmp_path: Path) -> None:
     assert told["their ids there"] == list(map(str, there))
     assert told["title here"] == "what work calls it"
     assert "title there" not in told
+    assert (told["end reason here"], told["source here"]) == ("cli_close", "cli")
     assert facts(copies)["ids"] == ["two"]
 
 

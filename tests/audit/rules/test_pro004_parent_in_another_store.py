@@ -31,6 +31,21 @@ def test_the_store_that_has_the_parent_is_named(tmp_path: Path) -> None:
     assert found.remedy.command == f"statemend show {house['b'].store} parent"
 
 
+def test_every_store_that_has_the_parent_is_named(tmp_path: Path) -> None:
+    house = House(tmp_path, profiles=("a", "b"))
+    known = {"source": "telegram", "session_key": "agent:a:telegram:dm:1", "profile_name": "a"}
+    house["a"].chat("parent", 2, title="Before", end_reason="compression", ended_at=1_790_000_100.0, **known)
+    house["b"].chat("parent", 1)
+    house.root.chat("child", 2, parent_session_id="parent", title="After")
+
+    (found,) = house.findings(RULE)
+
+    assert "of profile a and b, not" in found.summary
+    told = facts(found)
+    assert (told["source of the parent"], told["label of the parent"]) == ("telegram", "a")
+    assert (told["key of the parent"], told["title"]) == ("agent:a:telegram:dm:1", "After")
+
+
 @pytest.mark.near_miss("PRO004")
 def test_a_parent_that_is_here_or_nowhere(tmp_path: Path) -> None:
     house = House(tmp_path)

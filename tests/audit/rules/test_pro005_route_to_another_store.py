@@ -44,6 +44,20 @@ def test_a_session_that_another_store_has(tmp_path: Path, version: str, verdict:
     assert told["routes in the store"] == told["keys in sessions.json"] == [KEY.format("main")]
 
 
+def test_a_route_alone_and_what_both_stores_have(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house["work"].chat("one")
+    for home in (house.root, house["work"]):
+        home.chat("two")
+    route(house.root, "main", "one")
+    filed(house.root, "main", "two")
+
+    (found,) = house.findings(RULE)
+
+    assert found.subject.session == "one"
+    assert "keys in sessions.json" not in facts(found)
+
+
 @pytest.mark.parametrize("profile", ["main", "work"])
 def test_the_file_of_a_profile_alone_tells_it_too(tmp_path: Path, profile: str) -> None:
     house = House(tmp_path)
