@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,12 +14,13 @@ import pytest
 from tests.audit.builder import DATA, NOW, HomeBuilder
 
 from statemend.audit.context import Context
-from statemend.audit.engine import FailOn, Status, audit, exit_code, run
+from statemend.audit.engine import FailOn, RuleResult, Status, audit, exit_code, run, survey
 from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.outcome import worst
 from statemend.audit.reads import tables_read
 from statemend.audit.registry import all_rules
 from statemend.audit.rule import Family, Level, Rule
-from statemend.errors import StoreHeld, StoreUnreadable, UsageError
+from statemend.errors import StatemendError, StoreHeld, StoreUnreadable, UsageError
 from statemend.evidence.inventory import find_home, take
 from statemend.store.bundle import inspect
 from statemend.store.connection import open_for_audit
@@ -68,7 +70,7 @@ def test_findings_are_ordered_worst_first(context: Context) -> None:
     )
 
     assert [finding.severity for finding in findings] == ["critical", "high", "low", "info"]
-    assert (result.status, result.findings) == (Status.FINDINGS, 4)
+    assert (result.status, result.findings, result.reason) == (Status.FINDINGS, 4, "")
 
 
 def test_an_unreadable_page_stops_one_rule_and_keeps_what_it_had(context: Context) -> None:
@@ -107,6 +109,18 @@ def test_a_rule_whose_table_is_not_there_does_not_apply(context: Context) -> Non
     assert result.reason == "the store has no table session_turn_leases"
 
 
+def test_all_that_a_store_lacks_is_named(context: Context) -> None:
+    tables = "SELECT 1 FROM session_turn_leases, messages, gateway_heartbeats"
+    columns = ("messages.message_uid", "messages.role", "sessions.tool_names")
+
+    _, (one, other) = run(
+        [rule(said, reads=(tables,)), rule(said, id="TST002", slug="other", columns=columns)], context
+    )
+
+    assert one.reason == "the store has no table gateway_heartbeats and no table session_turn_leases"
+    assert other.reason == "the store has no column messages.message_uid and no column sessions.tool_names"
+
+
 @pytest.mark.parametrize(
     ("sql", "tables"),
     [
@@ -125,6 +139,9 @@ def test_what_several_rules_ask_is_computed_once(context: Context) -> None:
     assert context.census is context.census
     assert context.structure is context.structure
     assert context.graph is context.graph
+    assert context.computed_graph is context.graph
+    assert not context.deep
+    assert not context.foreign
 
 
 def test_a_failure_of_what_several_rules_ask_is_kept_too(build: Build) -> None:
@@ -139,6 +156,10 @@ def test_a_failure_of_what_several_rules_ask_is_kept_too(build: Build) -> None:
     with pytest.raises(StoreUnreadable) as second:
         context.census  # noqa: B018
     assert first.value is second.value
+    with pytest.raises(StoreUnreadable):
+        context.graph  # noqa: B018
+    with pytest.raises(StoreUnreadable):
+        context.coverage  # noqa: B018
     assert context.computed_graph is None
     assert context.computed_coverage == ()
 
@@ -159,6 +180,38 @@ def test_a_whole_audit_of_a_sound_home(build: Build) -> None:
     assert (outcome.store.sessions, outcome.store.messages) == tuple(
         home.sql("SELECT (SELECT COUNT(*) FROM sessions), (SELECT COUNT(*) FROM messages)")[0]
     )
+    assert (outcome.store.size, outcome.store.wal_size) == (home.store.stat().st_size, 0)
+    assert (outcome.store.journal, outcome.store.page_size, outcome.store.siblings) == ("rollback", 4096, ())
+    assert (outcome.store.schema_version, outcome.store.refusal) == (31, None)
+    assert outcome.store.sqlite_version
+    assert outcome.graph is not None
+    assert (outcome.deep, outcome.live) == (False, False)
+
+
+def test_only_what_was_asked_is_done_and_the_rest_is_told(build: Build) -> None:
+    home = build(empty=False)
+    seen: list[object] = []
+
+    outcome = home.audit(
+        "STO001",
+        "STO003",
+        "CNT001",
+        ignore={"STO003": "the settings", "CNT": "the request"},
+        deep=True,
+        live=True,
+        observe=lambda context, findings: seen.extend((context.deep, findings)),
+    )
+
+    done, *left_out = outcome.rules
+    assert (done.id, done.status) == ("STO001", Status.CLEAN)
+    assert left_out == [
+        RuleResult("STO003", "structural-damage", Status.IGNORED, "left out by the settings", 0, 0.0),
+        RuleResult("CNT001", "message-count-drift", Status.IGNORED, "left out by the request", 0, 0.0),
+    ]
+    assert outcome.ignored[0] == "STO003 structural-damage was left out by the settings"
+    assert (outcome.deep, outcome.live) == (True, True)
+    assert seen == [True, ()]
+    assert (outcome.graph, outcome.coverage) == (None, ())
 
 
 def test_an_audit_leaves_the_folder_as_it_was(build: Build) -> None:
@@ -202,6 +255,20 @@ def test_a_risk_fails_the_run_only_when_asked(build: Build, fail_on: FailOn, cod
     risk = msgspec.structs.replace(outcome.findings[0], verdict=Verdict.RISK)
 
     assert exit_code(msgspec.structs.replace(outcome, findings=(risk,)), fail_on) == code
+
+
+def test_of_several_audits_the_worst_code_counts(build: Build) -> None:
+    home = build()
+    sound = home.audit("ORP001")
+    home.message("gone")
+    fault = home.audit("ORP001")
+    risk = msgspec.structs.replace(
+        fault, findings=(msgspec.structs.replace(fault.findings[0], verdict=Verdict.RISK),)
+    )
+
+    assert [worst(audits) for audits in ((), (sound, risk), (fault, sound))] == [0, 0, 1]
+    assert worst((sound, risk), FailOn.RISK) == 1
+    assert worst((fault, sound), FailOn.NEVER) == 0
 
 
 @pytest.mark.parametrize("verdict", [Verdict.LEFTOVER, Verdict.UNDECIDABLE])
@@ -269,11 +336,24 @@ def test_no_such_path_and_a_folder_without_a_store_are_usage_errors(tmp_path: Pa
             audit(path)
 
 
+def test_a_store_of_which_not_even_the_bytes_can_be_looked_at_is_refused(build: Build) -> None:
+    home = build()
+    home.store.unlink()
+    home.store.mkdir()
+
+    for look in (audit, survey):
+        with pytest.raises(StatemendError, match=re.escape(str(home.store))):
+            look(home.root, rules=["STO001"])
+
+
 def test_progress_names_each_rule(build: Build) -> None:
     said_so: list[str] = []
+    home = build(empty=False)
+    home.file("session-exports/note.txt", "none of Hermes")
 
-    build(empty=False).audit("STO", progress=said_so.append)
+    home.audit("STO", progress=said_so.append)
 
+    assert said_so[0] == "looking at file 1 beside the store"
     assert [text for text in said_so if text.startswith("STO")] == [
         "STO001 invalid-header",
         "STO002 split-wal",
@@ -302,9 +382,11 @@ def test_an_export_that_cannot_be_read_leaves_the_rules_that_need_it_open(build:
     home = build("0.22.2", rich=True)
     export = next((DATA / "exports" / "0.22.2").glob("md/*.md"))
     huge = home.file("session-exports/huge.md", export.read_bytes())
+    assert home.audit("EXP001").coverage
     os.truncate(huge, 2 << 30)  # a hole: it takes no room
 
     assert exit_code(home.audit("CNT", "ORP001")) == 0
+    assert home.audit("CNT", "ORP001").unread == ()
     outcome = home.audit("ORP004")
 
     assert [skipped.path for skipped in outcome.unread] == [str(huge)]

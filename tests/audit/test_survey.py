@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.audit.builder import NOW
+from tests.audit.builder import NOW, HomeBuilder
 from tests.audit.houses import House
 
+from statemend.audit.context import Context
 from statemend.audit.engine import Status, audit, exit_code, survey
 from statemend.errors import StoreHeld, UsageError
 
@@ -80,14 +81,101 @@ def test_a_store_that_may_not_be_read_could_not_be_audited(tmp_path: Path) -> No
     root, work = house.survey("ORP001")
 
     assert exit_code(root) == 0
-    assert {result.status for result in work.rules} == {Status.COULD_NOT_RUN}
+    assert {(result.status, result.reason, result.findings) for result in work.rules} == {
+        (Status.COULD_NOT_RUN, work.store.refusal, 0)
+    }
     assert str(house["work"].store) in (work.store.refusal or "")
+    assert (work.store.path, work.store.size, work.store.siblings) == (str(house["work"].store), 0, ())
+    assert (work.graph, work.coverage, work.unread) == (None, (), ())
     assert exit_code(work) == 3
+
+
+def test_the_home_may_be_the_one_that_could_not_be_audited(tmp_path: Path) -> None:
+    """What it has not been asked for is then not known: whoever asks says so."""
+    house = House(tmp_path, profiles=("a", "b"))
+    house["b"].chat("here", parent_session_id="where")
+    for store in (house.root.store, house["a"].store):
+        store.unlink()
+        store.mkdir()
+
+    root, _, b = house.survey("PRO004")
+
+    assert (exit_code(root), exit_code(b)) == (3, 3)
+    (asked,) = b.rules
+    assert asked.reason.startswith("not every store of the home could be asked: ")
+    assert all(str(store) in asked.reason for store in (house.root.store, house["a"].store))
+
+
+def test_what_was_passed_over_is_told_once(tmp_path: Path) -> None:
+    house = House(tmp_path / "home")
+    HomeBuilder(tmp_path / "elsewhere", "0.22.2")
+    linked = house.path / "profiles" / "linked"
+    linked.symlink_to(tmp_path / "elsewhere")
+
+    root, work = house.survey("CNT001")
+
+    assert [skipped.path for skipped in root.inventory.skipped] == [str(linked)]
+    assert work.inventory.skipped == ()
+
+
+def test_an_export_goes_to_the_stores_that_have_its_sessions_and_what_is_nobodys_to_the_first(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path / "home")
+    for home, ids in ((house.root, ("own", "both")), (house["work"], ("work", "both"))):
+        for session_id in ids:
+            home.chat(session_id)
+    line = '{{"id": "{}", "source": "cli", "started_at": 1790000000.0, "messages": []}}\n'
+    outside = tmp_path / "all.jsonl"
+    outside.write_text("".join(map(line.format, ("own", "both", "work", "none"))), "utf-8")
+    seen: list[list[str]] = []
+
+    def note(context: Context, _: object) -> None:
+        sections = (section for _, section in context.inventory.sections())
+        seen.append([section.session_id for section in sections])
+
+    house.survey("CNT001", exports=[outside], observe=note)
+
+    assert seen == [["own", "both", "none"], ["both", "work"]]
+
+
+def test_whom_an_audit_of_one_store_can_ask(tmp_path: Path) -> None:
+    """The others of its home, each by its own path, unless the store file itself was named."""
+    house = House(tmp_path, profiles=("a", "b"))
+    root, a, b = (str(home.store) for home in (house.root, house["a"], house["b"]))
+    asked: list[list[str] | None] = []
+
+    def note(context: Context, _: object) -> None:
+        asked.append(None if context.company is None else [member.path for member in context.company])
+
+    for path in (tmp_path, tmp_path / "profiles" / "a", house["a"].store, tmp_path / "state.db"):
+        audit(path, rules=["CNT001"], observe=note)
+
+    assert asked == [[a, b], [root, b], None, None]
+
+
+def test_what_only_all_stores_of_a_home_can_tell_does_not_apply_to_one(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    plain = HomeBuilder(tmp_path / "plain", "0.22.2")
+
+    def reasons(path: Path) -> set[str]:
+        return {result.reason for result in audit(path, rules=["PRO", "CNT001"]).rules}
+
+    assert reasons(house.path) == {"", "one store was audited, not all of its home"}
+    assert reasons(house.root.store) == {"", "one store was named, not its home with all of them"}
+    assert "nothing says which profile the store is of" in reasons(plain.root)
 
 
 def test_a_held_store_of_a_profile_is_refused_and_a_live_copy_is_audited(tmp_path: Path) -> None:
     house = House(tmp_path)
     house["work"].message("gone")
+    house["work"].chat("20260801_090000_aaaaaa")
+    house.root.log(
+        [
+            "2026-08-01 09:00:10,000 INFO agent.conversation_loop: conversation turn: "
+            "session=20260801_090000_aaaaaa model=gpt-4o provider=custom platform=cli history=2 msg='hello'"
+        ]
+    )
     script = (
         "import sys, apsw; c = apsw.Connection(sys.argv[1]); c.pragma('journal_mode', 'wal');"
         "c.execute('SELECT COUNT(*) FROM messages').fetchall(); print('open', flush=True); sys.stdin.read()"
@@ -103,7 +191,7 @@ def test_a_held_store_of_a_profile_is_refused_and_a_live_copy_is_audited(tmp_pat
         with pytest.raises(StoreHeld, match=str(house["work"].store)):
             house.survey("ORP001")
         (root, work) = house.survey("ORP001", live=True)
-        alone = audit(tmp_path, rules=["ORP001"])
+        alone = audit(tmp_path, rules=["ORP001", "ORP003"])
     finally:
         holder.communicate()
 
