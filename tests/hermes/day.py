@@ -200,7 +200,8 @@ def _exports(home: HermesHome, scene: Scene) -> None:
 
 
 def _imports(home: HermesHome, scene: Scene) -> None:
-    """A talk of another home is brought in, goes on, and is compacted."""
+    """A talk of another home is brought in, goes on, and is compacted; of another talk the older part comes
+    alone, from half an hour ago."""
     if not home.release.at_least("0.19"):
         return
     record = home.store("export_session", scene["weather"])
@@ -213,6 +214,14 @@ def _imports(home: HermesHome, scene: Scene) -> None:
     chat.say(user("Thunder too?"), assistant("Thunder too."))
     home.end(chat.session_id)
     scene.roles["imported"] = moved["id"]
+    older = home.store("export_session", scene["river"])
+    since = home.now - 30 * MINUTE - older["ended_at"]
+    for row in (*older["messages"], older):
+        row |= {name: row[name] + since for name in ("timestamp", "started_at", "ended_at") if name in row}
+    alone = {**older, "id": "20250606_101010_0000b8", "title": "River elsewhere"}
+    assert home.store("import_sessions", [alone])["imported"] == 1
+    home.advance(HOUR)
+    scene.roles["older part"] = alone["id"]
 
 
 def _flags(home: HermesHome, scene: Scene) -> None:

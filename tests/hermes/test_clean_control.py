@@ -51,6 +51,7 @@ RESIDUE: dict[tuple[str, Verdict], set[str | None]] = {
     ("EXP004", Verdict.LEFTOVER): {"castle", "compacted", "second thoughts", "weather"},
     ("EXP007", Verdict.LEFTOVER): {"second continuation"},
     ("EXP012", Verdict.LEFTOVER): {None},
+    ("LIN001", Verdict.UNDECIDABLE): {"older part"},
     ("LIN006", Verdict.LEFTOVER): {"branch", "branch of the river"},  # 0.13 to 0.15 mark none
     ("LIN009", Verdict.UNDECIDABLE): {"attic goes on"},
     ("MSG007", Verdict.LEFTOVER): {"cut off"},
