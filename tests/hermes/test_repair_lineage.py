@@ -241,24 +241,6 @@ def test_the_continuation_of_a_reopened_session_is_listed_and_outlives_it(
     assert home.session_ids() == [continuation]
 
 
-@pytest.mark.parametrize("path", UPGRADES, ids="-".join)
-def test_without_the_mark_alone_no_list_shows_that_continuation(
-    hermes_home: Homes, path: tuple[str, str]
-) -> None:
-    home = hermes_home(path[0])
-    first, continuation = rotated(home)
-    home.store("reopen_session", first)
-    home.resume(first).say(user("Once more"), assistant("Gladly."))
-    home.end(first)
-    home.upgrade(path[1])
-
-    repaired(home, {"untag": "untag"})
-
-    assert listed(home) == {first}
-    assert home.delete(first)
-    assert listed(home) == {continuation}
-
-
 @pytest.mark.parametrize("release", NEWEST)
 def test_a_marked_continuation_is_followed_again(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)

@@ -13,6 +13,7 @@ from statemend.audit.claims import MARKING
 from statemend.audit.context import Context
 from statemend.audit.handoff import ORPHANED, dead_ends, is_false_delegate, opening_summary
 from statemend.audit.rules.lineage import contradictory_markers, cycle, export_resume_disagree, fork
+from statemend.audit.rules.lineage.continuation_not_followed import unfollowed
 from statemend.audit.rules.lineage.delegate_marker_on_routed import is_routed_run
 from statemend.audit.rules.lineage.export_resume_disagree import parting, path
 from statemend.repair.cells import SqlValue
@@ -27,7 +28,7 @@ from statemend.store.schema import Era
 Marks = Mapping[str, Mapping[str, str | None]]
 #: Rule and session of a finding.
 Fault = tuple[str, str]
-DEAD_END, FORK, PARTING, MARKERS, ROUTED, FALSE_MARK, CUT = (
+DEAD_END, FORK, PARTING, MARKERS, ROUTED, FALSE_MARK, CUT, UNFOLLOWED = (
     "LIN001",
     "LIN002",
     "LIN003",
@@ -35,6 +36,7 @@ DEAD_END, FORK, PARTING, MARKERS, ROUTED, FALSE_MARK, CUT = (
     "LIN007",
     "LIN008",
     "LIN009",
+    "LIN014",
 )
 
 
@@ -162,6 +164,7 @@ def faults(context: RecipeContext, family: Graph) -> set[Fault]:
     found |= {(ROUTED, node.id) for node in family.nodes.values() if is_routed_run(imagined, node)}
     found |= {(FALSE_MARK, node.id) for node in family.nodes.values() if is_false_delegate(imagined, node)}
     found |= {(CUT, node.id) for node in family.nodes.values() if _cut(imagined, node)}
+    found |= {(UNFOLLOWED, each.child.id) for each in unfollowed(imagined)}
     return found
 
 

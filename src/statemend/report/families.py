@@ -26,6 +26,7 @@ ABOUT_LINES = (
     "LIN006",
     "LIN010",
     "LIN009",
+    "LIN014",
     "ORP002",
     "PRO004",
 )

@@ -134,18 +134,17 @@ def test_a_continuation_is_seen_as_such_again(build: Build, version: str) -> Non
     assert home.audit("LIN").findings == ()
 
 
-@pytest.mark.parametrize("option", ["branch", "untag"])
-def test_a_continuation_of_a_reopened_session_is_a_choice(build: Build, option: str) -> None:
+def test_a_continuation_of_a_reopened_session_can_only_become_a_branch(build: Build) -> None:
     home = build()
     reopened(home)
 
     choice = only_choice(plan_of(home))
 
-    assert [one.id for one in choice.options] == ["branch", "untag", "leave"]
-    assert "no list shows new" in choice.question
+    assert [one.id for one in choice.options] == ["branch", "leave"]
+    assert "LIN014 for new" in choice.question
     assert "its parent old ended by cli_close" in choice.options[0].evidence
-    mend(home, option_steps(choice, option))
-    assert config(home, "new") == ('{"_branched_from": "old"}' if option == "branch" else None)
+    mend(home, option_steps(choice, "branch"))
+    assert config(home, "new") == '{"_branched_from": "old"}'
     with open_for_audit(home.store) as store:
         assert Graph.load(store).deletion("old", Era.V22).deleted == ("old",)
 
