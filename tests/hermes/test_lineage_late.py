@@ -121,6 +121,18 @@ def test_a_branch_without_a_mark_is_lost_when_its_parent_goes_on(hermes_home: Ho
     assert told(home) == [("LIN006", "fault", branch)]
 
 
+def test_a_branch_without_a_mark_is_no_rival_of_the_continuation(hermes_home: Homes) -> None:
+    home = hermes_home("0.13.0")
+    parent, branch = branched(home)
+    home.store("reopen_session", parent)
+    again = home.resume(parent)
+    again.turns(9, "pond")
+    again.rotate()
+    again.say(user("Fish?"), assistant("Two."))
+    assert home.tip(parent) == again.session_id
+    assert told(home, "LIN") == [("LIN006", "fault", branch)]
+
+
 @pytest.mark.parametrize(("release", "turns"), [("0.16.0", 2), ("0.19.0", 3), ("0.22.2", 2)])
 def test_an_undo_beyond_the_summary_makes_no_branch_of_a_continuation(
     hermes_home: Homes, release: str, turns: int

@@ -77,6 +77,19 @@ def test_a_marked_sibling_is_silent(build: Build, marker: str) -> None:
     assert home.findings("LIN002") == []
 
 
+def test_a_branch_without_its_marker_is_no_second_continuation(build: Build) -> None:
+    home = build("0.15.2")
+    family(home)
+    child(home, "one", 1)
+    home.session("branch", parent_session_id="old", started_at=END + 9)
+    for number in range(6):
+        role = ("user", "assistant")[number % 2]
+        home.message("branch", role, f"turn {number} of old", timestamp=END + 9)
+    assert [(one.rule, one.subject.session) for one in home.audit("LIN002", "LIN006").findings] == [
+        ("LIN006", "branch")
+    ]
+
+
 def test_an_unmarked_subagent_of_an_old_release_is_silent(build: Build) -> None:
     home = build("0.16.0")
     family(home)

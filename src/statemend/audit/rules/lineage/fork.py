@@ -14,16 +14,16 @@ How we know
 The children of a session that ended by compression are counted as its continuations when no marker bound to
 it (_branched_from, _delegate_from, _reset_from naming the parent) says otherwise, when they are no tool
 run, and when they are no unmarked subagent run of 0.13 to 0.16 (started well before the end of the parent,
-beginning with a task instead of a summary). More than one of them holds rows.
+beginning with a task instead of a summary). More than one of them holds rows. One that begins with copies of
+the parent's first rows and without a summary is a branch, which branch-without-marker tells.
 
 What to do
 Compare the candidates. Choose the one to go on with; mark the others as branches of the parent, so that
 they stay reachable under their own names.
 
 When it is a false alarm
-A branch that was made by a release before 0.16 in the terminal interface, after the parent's end, carries
-no marker and begins with a copy of the history; it cannot be told from a second continuation without
-comparing the texts.
+A branch that was made by a release before 0.16 in the terminal interface and whose copied rows were changed
+since carries no marker; it cannot be told from a second continuation without comparing the texts.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import opening_summary
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
+from statemend.audit.rules.lineage.branch_without_marker import COPIED, HEAD, copied_rows
 from statemend.store.lineage import Node
 from statemend.store.relations import seconds_early
 from statemend.store.schema import Era
@@ -63,8 +64,11 @@ def fits(context: Context, parent: Node, child: Node) -> bool:
 def check(context: Context) -> Iterator[Finding]:
     """One finding for each session that several sessions with rows continue."""
     graph = context.graph
+    heads: dict[str, str] = {}
     for node in sorted(graph.nodes.values(), key=lambda node: node.id):
         candidates = [child for child in graph.continuations(node.id) if fits(context, node, child)]
+        if len(candidates) > 1:
+            candidates = [each for each in candidates if not copied_rows(context, node, each, heads)]
         if len(candidates) < 2:
             continue
         yield RULE.finding(
@@ -99,5 +103,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="fork",
-    reads=(READS_SESSIONS, READS_MESSAGES, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, HEAD, COPIED, *READS),
 )
