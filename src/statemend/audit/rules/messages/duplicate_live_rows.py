@@ -8,8 +8,9 @@ How it happens
 What an agent had stored already is stored once more: after a compression hand-off (#104079, 0.20 and 0.21),
 when a part of a batch failed and all of it is written again, or, in 0.22.2, when a branch is compacted in
 place while the chat that made it goes on: what the branch took over from its parent then stands in it twice.
-From 0.17 on a message keeps its time when it is stored again; up to 0.16 it gets a new one, and then nothing
-tells it from a repeated word.
+0.19 to 0.21 import the archived rows of an export by 0.22 as live ones, beside the copies that a compaction
+made of them. From 0.17 on a message keeps its time when it is stored again; up to 0.16 it gets a new one, and
+then nothing tells it from a repeated word.
 
 How we know
 Two or more live rows of one session are alike in role, text, tool calls, tool name and platform id, and have
