@@ -65,7 +65,6 @@ def check(context: Context) -> Iterator[Finding]:
             remedy="Give it a reason, or clear its end if it goes on."
             if reason is None
             else "Give it an end, the time of its last message, or clear the reason if it goes on.",
-            command=context.command("show", context.store_label, session_id),
         )
 
 

@@ -98,7 +98,6 @@ def check(context: Context) -> Iterator[Finding]:
                 *told(context, list(ring), parent=None),
             ),
             remedy=f"Clear the parent link of {oldest.id}; until then do not delete any of these sessions.",
-            command=context.command("show", context.store_label, oldest.id),
         )
 
 

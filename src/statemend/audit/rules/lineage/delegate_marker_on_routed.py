@@ -41,7 +41,6 @@ from statemend.audit.handoff import ORPHANED, is_false_delegate
 from statemend.audit.routes import led_to
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.store.lineage import Node
-from statemend.store.schema import Era
 
 #: Sources of what runs on behalf of another session, or of none.
 _RUNS = frozenset({"subagent", "tool", "cron"})
@@ -67,7 +66,6 @@ def is_routed_run(context: Context, node: Node) -> bool:
 def _finding(context: Context, node: Node) -> Finding:
     ways = led_to(context.store).get(node.id, ())
     counts = context.census.get(node.id)
-    taken = node.id in context.graph.deletion(str(node.delegate_from), Era.V22).deleted
     return RULE.finding(
         context,
         session=node.id,
@@ -85,14 +83,10 @@ def _finding(context: Context, node: Node) -> Finding:
             ("started at", moment(node.started_at)),
             ("last message at", moment(counts.last_at if counts else None)),
             ("live rows", counts.live if counts else 0),
-            (
-                "deleting the session that the mark names",
-                "takes it along" if taken else "does not take it along",
-            ),
+            ("deleting the session that the mark names", "takes it along"),
             heeding_marks(context.store),
         ),
         remedy="Remove the key _delegate_from from its model_config.",
-        command=context.command("show", context.store_label, node.id),
     )
 
 
