@@ -80,6 +80,8 @@ def test_a_run_that_is_held_is_left_out(build: Build) -> None:
     lock = {"holder": "elsewhere", "acquired_at": NOW - 60, "expires_at": NOW + 60}
     home.insert("compression_locks", session_id="cron_3", **lock)
     assert home.findings("LIF002") == []
+    home.sql(f"UPDATE compression_locks SET expires_at = {NOW - 60}")
+    assert len(home.findings("LIF002")) == 1
 
 
 def test_each_source_has_its_own_finding(build: Build) -> None:

@@ -30,6 +30,20 @@ def test_a_row_of_unknown_source_is_a_leftover(build: Build, version: str) -> No
     assert finding.summary == "1 session was made again by an account of tokens, without a message."
 
 
+def test_several_rows_of_unknown_source_are_one_finding(build: Build) -> None:
+    home = build()
+    empty(home, 2, gap=90_000.0, source="unknown")
+    (finding,) = home.findings("LIF003")
+    assert finding.summary.startswith("2 sessions were made again")
+
+
+def test_a_flood_is_counted_by_the_hour_that_any_of_it_ends(build: Build) -> None:
+    home = build()
+    empty(home, 12, gap=400.0)
+    (finding,) = home.findings("LIF003")
+    assert facts(finding)["sessions"] == 12
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_flood_is_a_leftover(build: Build, version: str) -> None:
     home = build(version)

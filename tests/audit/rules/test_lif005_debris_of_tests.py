@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -75,9 +76,12 @@ def test_a_folder_of_a_test_is_known_by_its_name(folder: str, told: bool) -> Non
 
 
 def test_in_a_home_that_is_a_tests_nothing_is_debris(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debris_of_tests, "is_of_a_test", lambda folder: True)
     home = build()
     route(home, FOLDER)
+    (finding,) = home.findings("LIF005")
+    assert finding.summary == "1 route of automatic tests is in the store."
+    folders = (FOLDER, os.path.realpath(home.root))
+    monkeypatch.setattr(debris_of_tests, "is_of_a_test", lambda folder: folder in folders)
     assert home.findings("LIF005") == []
 
 

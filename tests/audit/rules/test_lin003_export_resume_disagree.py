@@ -63,6 +63,15 @@ def test_a_chain_of_three_is_silent(build: Build, version: str) -> None:
     assert home.findings("LIN003") == []
 
 
+def test_chains_that_agree_hide_none_behind_them(build: Build) -> None:
+    home = build()
+    home.chat("a chain", 4, ended_at=END, end_reason="compression")
+    child(home, "a tip", 1, parent_session_id="a chain")
+    home.chat("b alone", 4, ended_at=END, end_reason="compression")
+    disagreement(home)
+    assert [finding.subject.session for finding in home.findings("LIN003")] == ["old"]
+
+
 def test_an_empty_elder_hides_the_real_continuation_from_export(build: Build) -> None:
     home = build()
     family(home)

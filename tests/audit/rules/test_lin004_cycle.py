@@ -57,6 +57,16 @@ def test_what_leads_into_a_ring_is_not_part_of_it(build: Build) -> None:
     assert facts(finding)["sessions in the ring"] == 2
 
 
+def test_rings_that_share_a_session_are_one(build: Build) -> None:
+    home = build("0.17.0")
+    home.chat("a", 2, parent_session_id="b", model_config={"_delegate_from": "c"})
+    home.chat("b", 2, parent_session_id="a", started_at="then")
+    home.chat("c", 2, parent_session_id="a")
+    (finding,) = home.findings("LIN004")
+    assert facts(finding)["sessions in the ring"] == 3
+    assert finding.subject.session == "b"
+
+
 def test_two_rings_are_two_findings(build: Build) -> None:
     home = build()
     for one, other in (("a", "b"), ("c", "d")):

@@ -18,7 +18,8 @@ SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.
 def copied(home: HomeBuilder, rows: int = 4, at: float = BEGAN, **values: Any) -> None:
     """A session of four rows, and another that begins with copies of them and then goes on."""
     home.chat("old", 4)
-    home.session("new", **{"parent_session_id": "old", "started_at": BEGAN, **values})
+    told = {"parent_session_id": "old", "started_at": BEGAN, "title": "Another way"}
+    home.session("new", **{**told, **values})
     for number in range(rows):
         role = ("user", "assistant")[number % 2]
         home.message("new", role, f"turn {number} of old", timestamp=at)
@@ -29,6 +30,7 @@ def copied(home: HomeBuilder, rows: int = 4, at: float = BEGAN, **values: Any) -
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_unmarked_copy_under_an_open_parent_is_a_fault(build: Build, version: str) -> None:
     home = build(version)
+    home.chat("a root")
     copied(home)
     (finding,) = home.findings("LIN006")
     assert (finding.verdict, finding.severity) == (Verdict.FAULT, Severity.MEDIUM)
@@ -36,6 +38,13 @@ def test_an_unmarked_copy_under_an_open_parent_is_a_fault(build: Build, version:
     assert facts(finding)["parent"] == "old"
     assert facts(finding)["first rows copied from the parent"] == 4
     assert "turn 1" not in str(finding)
+
+
+def test_two_rows_are_a_copy(build: Build) -> None:
+    home = build()
+    copied(home, rows=2)
+    (finding,) = home.findings("LIN006")
+    assert facts(finding)["first rows copied from the parent"] == 2
 
 
 @pytest.mark.parametrize("version", VERSIONS)

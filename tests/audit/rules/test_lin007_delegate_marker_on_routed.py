@@ -49,6 +49,16 @@ def test_the_routing_table_is_enough(build: Build, version: str) -> None:
     assert facts(finding)["ways that lead to it now"] == [f"the route of {KEY}"]
 
 
+def test_a_routed_session_without_a_message(build: Build) -> None:
+    home = build("0.22.2")
+    home.chat("talk", 4)
+    told = {"title": "Garden", "source": "telegram", "session_key": KEY}
+    home.session("dm", model_config={"_delegate_from": "gone"}, **told)
+    (finding,) = home.findings("LIN007")
+    assert facts(finding)["title"] == "Garden"
+    assert facts(finding)["live rows"] == 0
+
+
 def test_a_topic_binding_is_enough(build: Build) -> None:
     home = build("0.17.0")
     marked(home)

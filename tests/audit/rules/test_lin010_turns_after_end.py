@@ -136,6 +136,17 @@ def test_near_misses_are_silent(build: Build, values: dict[str, Any]) -> None:
     assert home.findings("LIN010") == []
 
 
+def test_odd_ends_hide_none_behind_them(build: Build) -> None:
+    home = build()
+    home.chat("a", 2, ended_at="then", end_reason="compression")
+    home.session("b", ended_at=END, end_reason="compression")
+    home.chat("c", 0, ended_at=END, end_reason="compression")
+    home.message("c", timestamp="late")
+    compressed(home)
+    home.message("old", timestamp=END + 500)
+    assert [finding.subject.session for finding in home.findings("LIN010")] == ["old"]
+
+
 def test_a_thousand_late_turns_and_a_ring_take_no_time(build: Build) -> None:
     home = build()
     compressed(home)

@@ -118,6 +118,24 @@ def test_calls_that_go_by_another_name_or_by_none_are_left_alone(
     assert home.findings("MSG007") == []
 
 
+@pytest.mark.parametrize("stored", ['[{"tool_call_id": "a"}]', '[{"call_id": "a"}]'])
+def test_a_call_may_be_named_in_several_ways(build: Build, stored: str) -> None:
+    home = build("0.19.0")
+    home.session("named")
+    rows = [home.message("named", "assistant", tool_calls=stored) for _ in range(2)]
+    home.message("named", active=0)
+    home.message(b"named", "assistant", tool_calls=stored)  # type: ignore[arg-type]
+    home.message(b"named")  # type: ignore[arg-type]
+
+    (finding,) = home.findings("MSG007")
+
+    assert finding.subject.message_ids == (rows[0],)  # the talk went on after the first alone
+
+    home.message("named")
+    (finding,) = home.findings("MSG007")
+    assert "2 messages call tools" in finding.summary
+
+
 def test_a_row_without_a_state_counts_as_the_live_one_that_hermes_makes_of_it(build: Build) -> None:
     home = loosen(build("0.19.0"))
     home.session("odd")
