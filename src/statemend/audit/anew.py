@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from statemend import formats
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
@@ -123,7 +125,7 @@ def in_exports(context: Context, beginning: Beginning) -> Iterator[Older]:
             shown = list(islice(formats.records(Path(artifact.path), artifact, section), _MOST_ROWS))
             times = [each.timestamp for each in shown if each.timestamp is not None]
             if times and beginning.precedes(max(times)):
-                dated = _with_times(section, min(times), max(times))
+                dated = msgspec.structs.replace(section, first_at=min(times), last_at=max(times))
                 yield _found(dated, artifact, beginning, [each.row_id for each in shown if each.row_id])
 
 
@@ -156,10 +158,6 @@ def _began_before(section: Section, beginning: Beginning) -> bool:
     if started_at is None or section.lineage or not beginning.precedes(started_at):
         return False
     return beginning.lacks(section.session_id)
-
-
-def _with_times(section: Section, first: float, last: float) -> Section:
-    return Section(section.session_id, section.offset, section.length, first_at=first, last_at=last)
 
 
 def _found(section: Section, artifact: Artifact, beginning: Beginning, rows: Iterable[int]) -> Older:
