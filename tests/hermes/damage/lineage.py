@@ -171,3 +171,14 @@ def a_line_loses_its_links(home: HermesHome) -> Steps:
     home.rows("UPDATE sessions SET parent_session_id = NULL WHERE id = ?", continuation)
     home.rows("UPDATE sessions SET end_reason = 'cli_close' WHERE id = ?", first)
     return [Told("LIN013", first, ids=(continuation,))]
+
+
+@damage("LIN014")
+def a_compressed_session_ends_once_more(home: HermesHome) -> Steps:
+    """A program opens it again and closes it; then nothing says that it went on elsewhere."""
+    first, continuation = rotated(home)
+    yield
+    home.store("reopen_session", first)
+    home.end(first)
+    summary = rows(home, continuation, "content GLOB '*CONTEXT*'")
+    return [Told("LIN014", continuation, frozenset(summary), ids=(first,))]
