@@ -16,6 +16,7 @@ from statemend.store.history import messages
 
 Build = Callable[..., HomeBuilder]
 LATER = START + 1000.0
+SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.\n## Goal\nA plan."
 
 
 def conversation(home: HomeBuilder) -> HomeBuilder:
@@ -64,6 +65,19 @@ def test_a_subagents_transcript_beside_the_whole_line(build: Build) -> None:
     (finding,) = home.findings("EXP007")
     assert finding.verdict is Verdict.FAULT
     assert "of these whole in other files" not in facts(finding)
+
+
+def test_a_continuation_that_the_migration_marked_as_a_delegate_is_no_subagents(build: Build) -> None:
+    """0.18 and 0.19 export it as the next part, and rightly so: see LIN008."""
+    home = build()
+    home.chat("one", 4, started_at=START, ended_at=START + 100, end_reason="compression", source="cli")
+    marks = {"_delegate_from": "one"}
+    home.session("two", parent_session_id="one", started_at=START + 99, source="cli", model_config=marks)
+    home.message("two", "user", SUMMARY, timestamp=START + 101)
+    home.turns("two", 2)
+    export(home, "one", "two")
+    assert len(home.findings("LIN008")) == 1
+    assert home.findings("EXP007") == []
 
 
 @pytest.mark.parametrize(("held", "lacking"), [(["three"], ["one", "two"]), (["one", "two"], ["three"])])

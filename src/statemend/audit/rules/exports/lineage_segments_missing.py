@@ -13,8 +13,9 @@ alone. Later releases look at the markers of all children.
 
 How we know
 The file lists the sessions that it holds. One of them is, in the store, a delegate of another of them: then
-it is mixed in. Or sessions are missing which 0.22 would put into the line of its first session, and which had
-begun when the file was written. Sessions that are gone from the store are not judged.
+it is mixed in, unless it bears that mark falsely, which LIN008 tells of. Or sessions are missing which 0.22
+would put into the line of its first session, and which had begun when the file was written. Sessions that
+are gone from the store are not judged.
 
 What to do
 Export the conversation again with 0.20 or newer, or each of its sessions by itself, before anything of it is
@@ -31,6 +32,7 @@ from collections.abc import Iterator
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.handoff import is_false_delegate
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.formats.artifact import Artifact, Section
 from statemend.store.lineage import Relation
@@ -53,7 +55,9 @@ def _mixed(context: Context, section: Section) -> list[str]:
     found = []
     for session_id in section.lineage[1:]:
         edge = context.graph.edge(session_id)
-        if edge is not None and edge.relation is Relation.DELEGATE and edge.parent_id in section.lineage:
+        if edge is None or edge.relation is not Relation.DELEGATE or edge.parent_id not in section.lineage:
+            continue
+        if not is_false_delegate(context, context.graph.nodes[session_id]):
             found.append(session_id)
     return found
 
