@@ -2,8 +2,8 @@
 
 Clearing the end stamp and its reason is what Hermes from 0.20 on does itself before the next turn of such a
 session. Every row stays, and the conversation can go on where it stopped. Whether it should is the operator's
-choice: a continuation that was deleted on purpose leaves the same picture. A live lease or lock refuses the
-change when it is carried out.
+choice: a continuation that was deleted on purpose, or not imported with it, leaves the same picture. A live
+lease or lock refuses the change when it is carried out.
 
 Where a cut-off session fits as the continuation, linking that one is the repair, and this recipe leaves the
 finding to it.
@@ -73,7 +73,9 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
             Option(
                 id="leave",
                 title="Leave it closed",
-                evidence=("right when its continuation was deleted on purpose; every row stays readable",),
+                evidence=(
+                    "right when its continuation was deleted, or not imported; every row stays readable",
+                ),
             ),
         ),
     )

@@ -6,10 +6,11 @@ cannot be reached from here. Resume and export start in the middle.
 
 How it happens
 Up to 0.19 a compression ended the old session before it made the new one. When making it failed, the agent
-went on under the new id and stored it later without its parent. Deleting or pruning the older session
-leaves the same: its children lose their parent link. Up to 0.17 (and once more in 0.18) the gateway's
-automatic compression replaced all rows of a session by summary and tail: then the session began long before
-its first row, the older text is gone from the store, and there is nothing to link.
+went on under the new id and stored it later without its parent. Deleting or pruning the older session leaves
+the same: its children lose their parent link. So does an import (0.19 and newer) without the older session,
+or before it. Up to 0.17 (and once more in 0.18) the gateway's automatic compression replaced all rows of a
+session by summary and tail: then the session began long before its first row, the older text is gone from the
+store, and there is nothing to link.
 
 How we know
 The row with the lowest id of a session without a parent is a compaction summary, by its flag or by the way
@@ -18,8 +19,10 @@ within two seconds of these and another followed, only rows of the older session
 tell. Branches and subagent runs are left out, and chains that were never linked are told by the rule
 unlinked-chain. It is a fault when the store holds a session that a compression ended, that nothing continues,
 and that fits: same source, no different user or routing key, and this one begins where that one ends, carries
-rows of it, or has the next number of its title. Otherwise it is undecidable; and a leftover where the session
-is older than its first row, or where an export names the parent that was deleted.
+rows of it, or has the next number of its title. Where rows are missing between the two, a segment may have
+been deleted of which this is a branch that bears no mark (0.13 to 0.15, and forks by the API up to 0.20):
+that, and all else, is undecidable, unless an export names the two. It is a leftover where the session is
+older than its first row, or where an export names the parent that is not here.
 
 What to do
 Where a candidate fits, relink: set the parent of this session to it. Where the parent was deleted, an
@@ -35,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from statemend.audit import unlinked
+from statemend.audit import unlinked, vanished
 from statemend.audit.candidates import deleting, told
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment, words
@@ -67,15 +70,25 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dict[str, str]) -> Finding:
     rewritten = root.summary_at - root.started_at >= REWRITTEN_AFTER
-    if matches:
+    doubted = [
+        found.parent
+        for found in matches
+        if found.parent not in parents and vanished.one_may_have_stood_between(context, found.parent, root.id)
+    ]
+    if matches and len(doubted) == len(matches):
+        verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
+        summary = "It fits a session that is here, or is a branch of one that stood between and was deleted."
+        fitting = ", ".join(doubted[:3])
+        remedy = f"Compare it with {fitting}; if one fits, make that one its parent."
+    elif matches:
         verdict, severity = Verdict.FAULT, Severity.HIGH
         summary = "A continuation lost the link to the session it continues; that session is still here."
         fitting = ", ".join(found.parent for found in matches[:3])
         remedy = f"Compare it with {fitting}; if one fits, make that one its parent."
     elif parents:
         verdict, severity = Verdict.LEFTOVER, Severity.LOW
-        summary = "The session that this one continues was deleted; an export names it."
-        remedy = "Keep the export that names the deleted session; the store needs nothing."
+        summary = "The session that this one continues is not here; an export names it."
+        remedy = "Keep the export that names that session; the store needs nothing."
     elif rewritten:
         verdict, severity = Verdict.LEFTOVER, Severity.LOW
         summary = "The older rows of this session were replaced by a summary under the same id."
@@ -100,6 +113,7 @@ def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dic
             ("summary stored at", moment(root.summary_at)),
             ("candidates", len(matches)),
             ("candidate parents", listed(f"{m.parent}: {', '.join(m.reasons)}" for m in matches)),
+            ("rows are missing between it and", listed(doubted) or None),
             ("rows carried over from the best candidate", max((m.carried for m in matches), default=0)),
             ("parents named by exports", listed(f"{key}: {path}" for key, path in parents.items())),
             (
@@ -126,5 +140,5 @@ RULE = Rule(
     doc=__doc__ or "",
     check=check,
     recipe="relink",
-    reads=(READS_SESSIONS, READS_MESSAGES, *unlinked.READS, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, *unlinked.READS, *vanished.READS, *READS),
 )

@@ -32,14 +32,15 @@ more or was never brought in, and the finding is a leftover. Where a session in 
 names this one as its parent, it may be the continuation: that store is named, and the finding is undecidable.
 
 What to do
-If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to
-go on, reopen this session (clear ended_at and end_reason). If its newest segment was deleted on purpose,
-leave it. If what continues it is in the store of another profile, parent-in-another-store says what to do.
+If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to go
+on, reopen this session (clear ended_at and end_reason). If its newest segment was deleted on purpose, or not
+imported with it, leave it. If what continues it is in the store of another profile, parent-in-another-store
+says what to do.
 
 When it is a false alarm
-A compression that is being carried out right now looks like this for a moment. While a lease or lock that
-has not expired holds the conversation, the rule is silent. An import of older segments alone into a store
-that was empty cannot be told from a broken handoff.
+A compression that is being carried out right now looks like this for a moment. While a lease or lock that has
+not expired holds the conversation, the rule is silent. A session that `repair-profiles` of 0.22 took out of
+another profile's store, without what followed, brings its signs of life along.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from statemend.audit.eras import written_by
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.handoff import cut_roots, dead_ends
-from statemend.audit.pairing import READS, Match, exported_links, pairings
+from statemend.audit.pairing import READS, Links, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.store.connection import Store
 from statemend.store.lineage import Node
@@ -94,6 +95,8 @@ def check(context: Context) -> Iterator[Finding]:
         verdict, severity = Verdict.FAULT, Severity.HIGH
         signs, instead = list[str](), None
         if away:
+            verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
+        elif matches and all(_doubted(context, found, links) for found in matches):
             verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
         elif not matches and deleted:
             verdict, severity = Verdict.LEFTOVER, Severity.LOW
@@ -151,6 +154,12 @@ def _elsewhere(context: Context, session_id: str) -> Iterator[_Child]:
             yield _Child(child, member)
 
 
+def _doubted(context: Context, found: Match, links: Links) -> bool:
+    """Whether what fits may be a branch, without a mark, of a continuation that was deleted."""
+    named = (found.parent, found.child) in links
+    return not named and vanished.one_may_have_stood_between(context, found.parent, found.child)
+
+
 def _deciding(away: list[_Child]) -> str:
     if away:
         return "how those children begin: a compression begins one with its summary"
@@ -189,8 +198,10 @@ def _remedy(verdict: Verdict, candidates: list[str], away: list[_Child]) -> str:
             f"Compare {', '.join(candidates[:3])} with it; if one is its continuation, relink that one to it."
         )
     if verdict is Verdict.LEFTOVER:
-        return "Nothing, if the continuation was deleted on purpose; otherwise rebuild it from the export."
-    return "To go on with it, clear ended_at and end_reason. If its newest segment was deleted, leave it."
+        return "Nothing, if the continuation was deleted or left out on purpose; else rebuild it from there."
+    return (
+        "To go on with it, clear ended_at and end_reason. If what followed was deleted or left out, leave it."
+    )
 
 
 RULE = Rule(
