@@ -79,6 +79,19 @@ def test_a_deleted_first_segment_is_no_fault(hermes_home: Homes, version: str) -
     assert told(home) == [("LIN009", "undecidable", continuation)]
 
 
+def test_a_branch_of_a_deleted_segment_is_not_taken_for_a_cut_continuation(hermes_home: Homes) -> None:
+    """Up to 0.15 it bears no mark."""
+    home = hermes_home("0.13.0")
+    chat = home.chat(FIRST)
+    chat.turns(10, "garden")
+    segment = chat.rotate()
+    chat.say(user("And the fence?"), assistant("Paint it."))
+    branch = chat.branch()
+    chat.say(user("Blue?"), assistant("Green."))
+    home.delete(segment)
+    assert told(home) == [("LIN001", "undecidable", FIRST), ("LIN009", "undecidable", branch)]
+
+
 @pytest.mark.fires("LIN001")
 def test_a_handoff_that_broke_off_is_a_dead_end(hermes_home: Homes, version: str) -> None:
     home = hermes_home(version)

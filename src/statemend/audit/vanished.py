@@ -32,9 +32,14 @@ GAPS = """
     ORDER BY m.id
 """
 LATER_ROWS = "SELECT timestamp FROM messages WHERE id > ? AND id <= ? ORDER BY id"
+#: The last row of a session before those of another, and the first of these.
+AROUND = """
+    SELECT (SELECT MAX(m.id) FROM messages AS m WHERE m.session_id = ? AND m.id < began.id), began.id
+    FROM (SELECT MIN(id) AS id FROM messages WHERE session_id = ?) AS began
+"""
 HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
 #: What a rule that uses this module reads.
-READS = (STORED_BEFORE, LAST_ROW, GAPS, LATER_ROWS)
+READS = (STORED_BEFORE, LAST_ROW, GAPS, LATER_ROWS, AROUND)
 
 
 def rows_vanished(context: Context, node: Node) -> bool:
@@ -59,6 +64,12 @@ def row_missing_between(context: Context, first: int, last: int) -> bool:
     """Whether the id of a row that is gone lies between two that are there."""
     gaps = _gaps(context)
     return gaps[bisect_left(gaps, first)] < last
+
+
+def one_may_have_stood_between(context: Context, before: str, after: str) -> bool:
+    """Whether rows are gone from between those of two sessions, as the rows of a third would be."""
+    last, first = context.store.one(AROUND, (before, after)) or (None, None)
+    return last is not None and first is not None and row_missing_between(context, last, first)
 
 
 def _gaps(context: Context) -> list[int]:

@@ -218,3 +218,25 @@ def test_a_summary_flag_is_enough(build: Build) -> None:
     home.session("new")
     home.message("new", "user", "A plan was made.", _compressed_summary=1)
     assert [finding.subject.session for finding in home.findings("LIN009")] == ["new"]
+
+
+def test_a_session_that_may_have_stood_between_leaves_it_open(build: Build) -> None:
+    """What begins with the summary may be a branch of a continuation that was deleted."""
+    home = build("0.15.2")
+    ended(home)
+    home.session("between", started_at=END + 1)
+    home.message("between", "user", SUMMARY, timestamp=END + 1)
+    home.message("new", "user", SUMMARY, timestamp=END + 60)
+    home.session("new", started_at=END + 60)
+    home.message("new", "assistant", "And so on.", timestamp=END + 61)
+    home.sql("DELETE FROM messages WHERE session_id = 'between'")
+    home.sql("DELETE FROM sessions WHERE id = 'between'")
+
+    found = {one.rule: one for one in home.audit("LIN").findings}
+
+    assert {rule: one.verdict for rule, one in found.items()} == {
+        "LIN001": Verdict.UNDECIDABLE,
+        "LIN009": Verdict.UNDECIDABLE,
+    }
+    assert facts(found["LIN009"])["rows are missing between it and"] == ["old"]
+    assert facts(found["LIN009"])["what would decide"]

@@ -154,7 +154,7 @@ def test_a_predecessor_that_has_its_continuation_is_silent(build: Build) -> None
     segment(home, 2)
     home.session("other", parent_session_id="s1", started_at=START + 1990)
     home.message("other", "user", SUMMARY, timestamp=START + 1990)
-    assert told(home) == [("LIN009", "undecidable", "s2")]
+    assert told(home) == [("LIN014", "fault", "other"), ("LIN009", "undecidable", "s2")]
 
 
 def test_the_order_of_the_rows_and_more_segments_leave_the_id_alone(build: Build) -> None:

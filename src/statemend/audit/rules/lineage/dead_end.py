@@ -18,18 +18,20 @@ How we know
 No child of the session qualifies as its continuation: markers are read as bound to the parent (a copied
 marker that names another session does not disqualify), branches, delegates, resets and tool runs do not
 count, and neither does an unmarked subagent run of 0.13 to 0.16. It is a fault when a session that begins
-with a summary fits: it begins where this one ends, carries rows of it, or has the next number of its title.
-It is one as well when every row id given out in the hour after the end still exists, so that no continuation
-can have been stored and deleted, and when the session shows that it ran in this store. An import (0.19 and
-newer) may bring any part of a conversation; it writes the rows of a session in one piece and leaves out what
-only a running agent writes. So these are signs of life, each from before the end: tokens counted by model
-(0.19 and newer; the upgrade to 0.19 counts those of older sessions), a lock of a compression that was never
-given back (0.16 and newer), the agent's note of its last activity (0.20 and newer), rows of another session
-between its own; or no release from 0.19 on has opened the store. Without any it is undecidable. So it is
-where the session lies behind rows that are younger than its end, and where rows are missing from that hour: a
-deleted continuation leaves exactly this picture. Where an export shows the continuation, that is not here any
-more or was never brought in, and the finding is a leftover. Where a session in the store of another profile
-names this one as its parent, it may be the continuation: that store is named, and the finding is undecidable.
+with a summary fits: it begins where this one ends, carries rows of it, or has the next number of its title;
+but not where rows are missing between the two, for then it may be a branch without a mark of what was
+deleted. It is one as well when every row id given out in the hour after the end still exists, so that no
+continuation can have been stored and deleted, and when the session shows that it ran in this store. An import
+(0.19 and newer) may bring any part of a conversation; it writes the rows of a session in one piece and leaves
+out what only a running agent writes. So these are signs of life, each from before the end: tokens counted by
+model (0.19 and newer; the upgrade to 0.19 counts those of older sessions), a lock of a compression that was
+never given back (0.16 and newer), the agent's note of its last activity (0.20 and newer), rows of another
+session between its own; or no release from 0.19 on has opened the store. Without any it is undecidable. So it
+is where the session lies behind rows that are younger than its end, and where rows are missing from that
+hour: a deleted continuation leaves exactly this picture. Where an export shows the continuation, that is not
+here any more or was never brought in, and the finding is a leftover. Where a session in the store of another
+profile names this one as its parent, it may be the continuation: that store is named, and the finding is
+undecidable.
 
 What to do
 If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to go
@@ -94,9 +96,7 @@ def check(context: Context) -> Iterator[Finding]:
         away = list(_elsewhere(context, node.id))
         verdict, severity = Verdict.FAULT, Severity.HIGH
         signs, instead = list[str](), None
-        if away:
-            verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
-        elif matches and all(_doubted(context, found, links) for found in matches):
+        if away or (matches and all(_doubted(context, found, links) for found in matches)):
             verdict, severity = Verdict.UNDECIDABLE, Severity.MEDIUM
         elif not matches and deleted:
             verdict, severity = Verdict.LEFTOVER, Severity.LOW
