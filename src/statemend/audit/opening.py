@@ -14,8 +14,9 @@ from statemend.evidence.inventory import Home
 from statemend.store.bundle import Bundle, inspect
 from statemend.store.connection import Access, Store, StoreFault, open_for_audit
 
-#: What SQLite keeps in memory of all stores that are open at once, and of each at least, in KiB.
-_CACHE_KIB, _LEAST_KIB = 32 * 1024, 2 * 1024
+#: What SQLite keeps in memory of all stores that are open at once, and of each at least, in KiB. More makes
+#: an audit slower: it goes through a store in order, and the system keeps what was read.
+_CACHE_KIB, _LEAST_KIB = 4 * 1024, 1024
 
 
 class Opened(NamedTuple):
