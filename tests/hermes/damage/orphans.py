@@ -28,7 +28,7 @@ def the_session_of_messages_is_deleted(home: HermesHome) -> Steps:
     return [Told("ORP001", SESSION, frozenset(messages))]
 
 
-@damage("ORP002", follows="ORP003")
+@damage("ORP002", follows="ORP003 ORP006")
 def a_parent_is_deleted(home: HermesHome) -> Steps:
     _, continuation = rotated(home)
     yield
