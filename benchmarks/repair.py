@@ -119,7 +119,7 @@ def phases(run: Path, begun: float) -> list[tuple[str, float]]:
 
 
 def line(name: str, seconds: float, remark: str = "") -> None:
-    print(f"| {name} | {seconds:.2f} s | | {remark} |")
+    print(f"| {name} | | {seconds:.2f} s | | {remark} |")
 
 
 def main() -> None:
@@ -129,7 +129,7 @@ def main() -> None:
         folder = Path(name)
         size = store.stat().st_size / 1e9
         print(f"store: {size:.2f} GB, {MESSAGES:,} messages, {SESSIONS:,} sessions without a row")
-        print("| what | time | peak memory | |\n|---|---|---|---|")
+        print("| what | processor | clock | peak memory | |\n|---|---|---|---|---|")
         inserts = bare_inserts(home, folder / "bare")
         line("bare inserts of the rows, triggers on", inserts)
         broken, plan, run = orphaned(home, folder / "home"), folder / "plan.json", folder / "run"

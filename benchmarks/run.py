@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.run`` (``make bench``) builds what is missing below the test cache, measures, and
 prints a table. Every figure is the best of several runs of a process
-of its own; peak memory is the highest of that process.
+of its own; peak memory is the highest of that process. Ratios are of processor time, which other programs on
+the machine change least. Modules are compiled once, as where the program is installed.
 """
 
 from __future__ import annotations
@@ -65,8 +66,10 @@ class Cost(NamedTuple):
 
 def cost(command: list[str], *, expected: tuple[int, ...] = (0,)) -> Cost:
     """Run ``command`` and measure it; an exit code that is not ``expected`` ends the run."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache() / "bench" / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - begun
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -124,7 +127,9 @@ def statemend(*arguments: str) -> list[str]:
 
 
 def row(name: str, measured: Cost, remark: str = "") -> None:
-    print(f"| {name} | {measured.seconds:.2f} s | {measured.megabytes:.0f} MB | {remark} |")
+    """One line of the table; processor time is left out where it is not known."""
+    processor = f"{measured.processor:.2f} s" if measured.processor else ""
+    print(f"| {name} | {processor} | {measured.seconds:.2f} s | {measured.megabytes:.0f} MB | {remark} |")
 
 
 def main() -> None:
@@ -132,22 +137,22 @@ def main() -> None:
     store = large / "state.db"
     folder, written_in = exports(large)
     print(f"store: {store.stat().st_size / 1e9:.2f} GB, {LARGE[0]:,} messages, {LARGE[1]:,} sessions")
-    print("| what | time | peak memory | |\n|---|---|---|---|")
+    print("| what | processor | clock | peak memory | |\n|---|---|---|---|---|")
     quick = best([sys.executable, "-c", QUICK_CHECK, str(store)])
     row("`PRAGMA quick_check`", quick)
     row("one ordered pass with a digest", best([sys.executable, "-c", DIGEST_PASS, str(store)]))
     scan = best(statemend("scan", str(large), "--format", "json"), 5)
-    row("default scan", scan, f"{scan.seconds / quick.seconds:.2f} of quick_check (wanted: below 0.50)")
+    row("default scan", scan, f"{scan.processor / quick.processor:.2f} of quick_check (wanted: 0.25)")
     begin = best(statemend("scan", str(home(TINY)), "--format", "json"), 9)
     row("default scan of two sessions: start-up", begin)
     little = best(statemend("scan", str(small), "--format", "json"), 9)
-    ratio = (little.seconds - begin.seconds) / (scan.seconds - begin.seconds)
+    ratio = (little.processor - begin.processor) / (scan.processor - begin.processor)
     row("default scan, ten times fewer rows", little, f"{ratio:.2f} of it after start-up (wanted: 0.10)")
     covered = best(statemend("scan", str(large), "--exports", str(folder), "--format", "json"))
     row(
         f"scan with {EXPORTED:,} Markdown exports",
         covered,
-        f"coverage {covered.seconds - scan.seconds:.1f} s; Hermes wrote them in {written_in:.1f} s",
+        f"coverage {covered.processor - scan.processor:.1f} s; Hermes wrote them in {written_in:.1f} s",
     )
     start = best(statemend("--version"), 9)
     bare = best([sys.executable, "-c", BARE_TYPER, "--version"], 9)
@@ -155,7 +160,7 @@ def main() -> None:
     row(
         "`statemend --version`",
         start,
-        f"{start.seconds / bare.seconds:.2f} of bare typer (wanted: at most 1.50)",
+        f"{start.processor / bare.processor:.2f} of bare typer (wanted: at most 1.50)",
     )
 
 
