@@ -32,15 +32,33 @@ def test_sessions_that_disagree_do_not_tell() -> None:
 
 def test_many_begun_at_one_moment_count_like_any_others() -> None:
     """Of those equally near the smallest offsets are asked, on whichever side they lie."""
-    told = [(0.0, HOUR)] * 7 + [(0.0, 2 * HOUR)] * 20
+    for told in ([(0.0, HOUR)] * 7 + [(0.0, 2 * HOUR)] * 20, [(0.0, HOUR)] * 4 + [(0.0, 2 * HOUR)] * 20):
+        assert LocalClocks(told).offset_near(0.0) == HOUR
+        assert LocalClocks(told).offset_near(5.0) == HOUR
 
-    assert LocalClocks(told).offset_near(0.0) == HOUR
-    assert LocalClocks(told).offset_near(5.0) == HOUR
+
+def test_as_many_for_one_offset_as_for_another_do_not_tell() -> None:
+    told = [(0.0, HOUR), (1.0, HOUR), (2.0, 2 * HOUR), (3.0, 2 * HOUR)]
+
+    assert LocalClocks(told).offset_near(1.0) is None
+    assert LocalClocks([*told, (4.0, 2 * HOUR)]).offset_near(1.0) == 2 * HOUR
 
 
 def test_the_sessions_of_a_store_tell(build: Callable[..., HomeBuilder]) -> None:
     home = build("0.19.0")
     for minute in range(3):
         home.chat(f"20260801_09{minute:02}00_aaaaaa", started_at=1785567600.0 + minute * 60)
+    with open_for_audit(home.store) as store:
+        assert LocalClocks.load(store).offset_near(1785574800.0) == 2 * HOUR
+
+
+def test_ids_that_are_no_time_or_too_far_from_one_tell_nothing(build: Callable[..., HomeBuilder]) -> None:
+    home = build("0.19.0")
+    home.session("20261399_090000_aaaaaa", started_at=1785567600.0)
+    home.session("20260801_090000_aaaaaa", started_at="soon")
+    for second in range(2):
+        home.session(f"20260801_09000{second}_bbbbbb", started_at=1785567600.0 - 18 * HOUR + second)
+        home.session(f"20260801_09000{second}_cccccc", started_at=1785567600.0 - 300 + second)
+        home.session(f"20260801_09000{second}_dddddd", started_at=1785567600.0 + 120 + second)
     with open_for_audit(home.store) as store:
         assert LocalClocks.load(store).offset_near(1785574800.0) == 2 * HOUR
