@@ -172,3 +172,70 @@ def test_a_negative_retention_takes_all_and_later_nothing(build: Build, version:
     home = build(version, rich=True)
     prunes(home, "sessions: {auto_prune: true, retention_days: -1}\n")
     assert bool(home.findings("EXP010")) is at_risk
+
+
+def conversation(home: HomeBuilder) -> HomeBuilder:
+    """One in four parts, long over: p, a, b and c. Only a holds archived rows."""
+    prunes(home)
+    parent = None
+    for number, session_id in enumerate("pabc"):
+        at = NOW - (200 - number) * DAY
+        reason = "cli_close" if session_id == "c" else "compression"
+        home.session(
+            session_id, parent_session_id=parent, started_at=at, ended_at=at + DAY, end_reason=reason
+        )
+        home.message(session_id, timestamp=at)
+        parent = session_id
+    home.message("a", "user", "archived", active=0, compacted=1, timestamp=NOW - 199 * DAY)
+    return home
+
+
+#: What else is so, and whether 0.22.2 takes a then. 0.20.1 always does.
+PARTS = {
+    "nothing": ("SELECT 1", True),
+    "the last goes on": ("UPDATE sessions SET ended_at = NULL WHERE id = 'c'", False),
+    "the last is pinned": ("UPDATE sessions SET pinned = 1 WHERE id = 'c'", False),
+    "it is pinned itself": ("UPDATE sessions SET pinned = 1 WHERE id = 'a'", False),
+    "what it continues is pinned": ("UPDATE sessions SET pinned = 1 WHERE id = 'p'", False),
+    "another conversation is pinned": ("INSERT INTO sessions (id, source, started_at, pinned) "
+                                       "VALUES ('other', 'cli', 1, 1)", True),
+    "the last is a branch, and goes on": (
+        "UPDATE sessions SET ended_at = NULL, model_config = '{\"_branched_from\": \"b\"}' WHERE id = 'c'",
+        True,
+    ),
+    "they are a ring": (
+        "UPDATE sessions SET parent_session_id = ifnull(parent_session_id, 'c'), end_reason = 'compression'",
+        True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "takes"), PARTS.values(), ids=PARTS)
+def test_the_newest_release_takes_a_conversation_as_a_whole(build: Build, change: str, takes: bool) -> None:
+    for version in ("0.20.1", "0.22.2"):
+        home = conversation(build(version, name=version))
+        home.sql(change)
+        found = [finding.subject.session for finding in home.findings("EXP010")]
+        assert found == (["a"] if takes or version == "0.20.1" else [])
+
+
+def test_a_conversation_ages_with_its_last_part(build: Build) -> None:
+    dates = {}
+    for version in ("0.20.1", "0.22.2"):
+        home = conversation(build(version, name=version))
+        (finding,) = home.findings("EXP010")
+        dates[version] = facts(finding)["may be pruned from"]
+    assert dates == {"0.20.1": moment(NOW - 109 * DAY), "0.22.2": moment(NOW - 107 * DAY)}
+
+
+def test_what_pruning_closed_ages_from_then(build: Build) -> None:
+    home = build("0.22.2")
+    prunes(home)
+    home.session("a", started_at=NOW - 200 * DAY, ended_at=NOW - DAY, end_reason="startup_orphan_reap")
+    home.message("a", "user", "archived", active=0, compacted=1, timestamp=NOW - 200 * DAY)
+    home.message("a", timestamp=NOW - 200 * DAY)
+    (finding,) = home.findings("EXP010")
+    assert facts(finding)["may be pruned from"] == moment(NOW + 89 * DAY)
+    home.sql("UPDATE sessions SET end_reason = 'cli_close'")
+    (finding,) = home.findings("EXP010")
+    assert facts(finding)["may be pruned from"] == moment(NOW - 110 * DAY)
