@@ -105,6 +105,14 @@ def test_each_export_and_each_log_of_the_home_is_looked_at(build: Build) -> None
     home, other = build(), build(name="other")
     page = next((DATA / "exports" / "0.22.2").glob("md/*.md"))
     home.file("session-exports/a.md", page.read_bytes())
+    undated = {"id": "undated", "source": "cli", "messages": [message("undated")]}
+    tip = {
+        "id": "tip",
+        "started_at": START,
+        "lineage_session_ids": ["first", "tip"],
+        "messages": [message("tip")],
+    }
+    home.file("session-exports/b.jsonl", json.dumps(undated) + "\n" + json.dumps(tip) + "\n")
     exported(home, "old", "older")
     foreign = other.log([TURN.format("theirs")])
     own = home.log([TURN.format("talk")])
