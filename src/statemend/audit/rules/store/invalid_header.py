@@ -7,8 +7,8 @@ replaced or salvaged, and every rule that needs the store could not run.
 
 How it happens
 A full disk or a power cut while the file was written, a copy or a restore that stopped half way, a file
-system that lost pages, a process that wrote to the wrong file. No release leaves
-such a file by itself.
+system that lost pages, a process that wrote to the wrong file. No release leaves such a file by itself, but
+for an empty one where the very first start was stopped before it wrote anything.
 
 How we know
 From the bytes, before SQLite is asked: the 16 that name the format, the fields of the 100-byte header,
@@ -22,7 +22,9 @@ whole folder, sidecars and all, before anything else. Then look for a sound copy
 backed up files beside the store, state-snapshots/, backups/.
 
 When it is a false alarm
-The path is not the store that is in use, or the file was still being copied when it was looked at.
+The path is not the store that is in use, or the file was still being copied when it was looked at. An empty
+file in a home that was never used, as it is made for a container or by a first start that broke off, lost
+nothing: no log of the home tells of a turn, then, and no copy lies beside it.
 """
 
 from __future__ import annotations
