@@ -63,9 +63,9 @@ def test_the_newest_export_that_left_it_out_is_named(build: Build) -> None:
     home.message("odd")
     exported(home, *ALL)
     for at in (AT + 500, AT - 500):
-        one_file(home, *ALL, at=at, name=f"{at:.0f}")
+        one_file(home, *ALL, at=at, name=f"made {AT - at:+.0f} s before")
     (finding,) = home.findings("EXP009")
-    assert (finding.subject.artifact or "").endswith(f"{AT + 500:.0f}.jsonl")
+    assert (finding.subject.artifact or "").endswith("made -500 s before.jsonl")
 
 
 NEAR_MISSES = {

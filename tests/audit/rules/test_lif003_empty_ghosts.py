@@ -37,11 +37,14 @@ def test_several_rows_of_unknown_source_are_one_finding(build: Build) -> None:
     assert finding.summary.startswith("2 sessions were made again")
 
 
-def test_a_flood_is_counted_by_the_hour_that_any_of_it_ends(build: Build) -> None:
+def test_each_hour_that_any_session_ends_is_looked_at(build: Build) -> None:
     home = build()
-    empty(home, 12, gap=400.0)
+    first, second = (range(0, 4000, 400), range(40_000, 44_400, 400))
+    for at in (*first, 20_000, *second):
+        home.session(f"at {at:06}", source="telegram", started_at=START + at)
     (finding,) = home.findings("LIF003")
-    assert facts(finding)["sessions"] == 12
+    assert facts(finding)["sessions"] == len(first) + len(second)
+    assert "at 020000" not in facts(finding)["ids"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -15,7 +15,7 @@ END = START + 100
 
 
 def family(home: HomeBuilder) -> None:
-    home.chat("old", 6, ended_at=END, end_reason="compression")
+    home.chat("old", 6, ended_at=END, end_reason="compression", title="Plan")
 
 
 def child(home: HomeBuilder, session_id: str, after: float, first: str = SUMMARY, **values: object) -> None:
@@ -39,6 +39,7 @@ def test_two_continuations_with_rows_are_a_fork(build: Build, version: str) -> N
     assert [line.partition(":")[0] for line in evidence["candidate sessions"]] == ["one", "two"]
     assert "ended 2026-09-21T14:15:50Z (agent_close), 2 rows" in evidence["candidate sessions"][0]
     assert "open, 2 rows" in evidence["candidate sessions"][1]
+    assert evidence["title"] == "Plan"
 
 
 def test_the_evidence_says_which_one_export_and_resume_take(build: Build) -> None:
@@ -49,6 +50,17 @@ def test_the_evidence_says_which_one_export_and_resume_take(build: Build) -> Non
     (finding,) = home.findings("LIN002")
     assert facts(finding)["resume goes to"] == "two"
     assert facts(finding)["export goes through"] == "one"
+
+
+@pytest.mark.parametrize(("early", "first", "told"), [(5, "hi", 1), (9, "hi", 0), (9, SUMMARY, 1)])
+def test_one_that_began_well_before_the_end_needs_its_summary(
+    build: Build, early: int, first: str, told: int
+) -> None:
+    home = build()
+    family(home)
+    child(home, "one", 1, ended_at=END + 50, end_reason="agent_close")
+    child(home, "two", -early, first)
+    assert len(home.findings("LIN002")) == told
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -50,6 +50,16 @@ def only(home: HomeBuilder) -> Finding:
     return finding
 
 
+def test_sessions_of_which_one_thing_is_said_hide_none_behind_them(build: Build) -> None:
+    home = build("0.19.0")
+    ended(home)
+    home.chat("a branch", parent_session_id="old", model_config={BRANCH: "old"})
+    home.chat("a root", model_config={BRANCH: "old"})
+    home.chat("a child", parent_session_id="a root")
+    child(home, BRANCH, DELEGATE, rows=copied(home), title="Another way")
+    assert facts(only(home))["title"] == "Another way"
+
+
 @pytest.mark.fires("LIN005")
 @pytest.mark.parametrize("version", MARKED)
 @pytest.mark.parametrize("reason", ["compression", "cli_close", None])

@@ -31,6 +31,7 @@ def copied(home: HomeBuilder, rows: int = 4, at: float = BEGAN, **values: Any) -
 def test_an_unmarked_copy_under_an_open_parent_is_a_fault(build: Build, version: str) -> None:
     home = build(version)
     home.chat("a root")
+    home.chat("a run", source="subagent", parent_session_id="a root")
     copied(home)
     (finding,) = home.findings("LIN006")
     assert (finding.verdict, finding.severity) == (Verdict.FAULT, Severity.MEDIUM)

@@ -50,6 +50,18 @@ def test_one_after_the_other_is_silent(build: Build, version: str) -> None:
     assert home.findings("LIN012") == []
 
 
+def test_an_empty_session_hides_none_and_a_minute_together_is_none(build: Build) -> None:
+    home = build()
+    about = {"source": "telegram", "session_key": KEY}
+    home.session("0", **about)
+    talk(home, "a", 0, 1000)
+    talk(home, "b", 940, 6000)
+    assert home.findings("LIN012") == []
+    talk(home, "c", 5000, 7000)
+    (finding,) = home.findings("LIN012")
+    assert facts(finding)["sessions"] == 2
+
+
 @pytest.mark.near_miss("LIN012")
 @pytest.mark.parametrize(
     "values",

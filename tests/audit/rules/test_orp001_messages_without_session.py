@@ -146,10 +146,11 @@ def test_no_text_of_a_message_is_in_a_finding(build: Build) -> None:
 def test_a_cell_that_holds_no_role_is_not_shown(build: Build) -> None:
     home = build()
     home.message("gone", role="the secret word is heron")
+    home.message("gone", role="another one is crane")
 
     (finding,) = home.findings("ORP001")
 
-    assert facts(finding)["rows by role"] == ["no role: 1"]
+    assert facts(finding)["rows by role"] == ["no role: 2"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

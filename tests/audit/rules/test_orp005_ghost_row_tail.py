@@ -67,6 +67,18 @@ def test_a_file_that_reaches_into_the_tail_is_no_stranger(build: Build) -> None:
     assert facts(finding)["messages before the tail"] == 2
 
 
+def test_lawful_sessions_and_messages_without_a_time(build: Build) -> None:
+    home = build()
+    home.chat("a talk", 2)
+    exported(home, "a talk", "turn 0 of a talk", "turn 1 of a talk", "and more", name="talk")
+    tail(home, "still there?")
+    record = {"id": "ghost", "source": "cli", "messages": [{"role": "user", "content": "one"}]}
+    home.file("session-exports/x.jsonl", json.dumps(record) + "\n")
+    (finding,) = home.findings("ORP005")
+    assert finding.summary.startswith("The first message of this conversation is not in the store")
+    assert facts(finding)["first time"] == facts(finding)["last time before the tail"] == "unknown"
+
+
 def test_a_ghost_without_messages_lacks_all_of_them(build: Build) -> None:
     home = build()
     home.session("ghost", source="unknown")

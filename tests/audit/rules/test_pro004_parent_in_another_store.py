@@ -110,3 +110,16 @@ def test_a_store_that_cannot_be_read_may_have_it(tmp_path: Path) -> None:
     root, _ = house.survey(RULE)
 
     assert [(result.status, result.findings) for result in root.rules] == [("could not run", 0)]
+
+
+@pytest.mark.parametrize("order", ["lost first", "lost last"])
+def test_one_lost_parent_is_enough_to_need_every_store_and_none_needs_none(
+    tmp_path: Path, order: str
+) -> None:
+    house = House(tmp_path, profiles=("broken", "work"))
+    house["work"].chat("parent")
+    house["broken"].store.write_bytes(bytes(8192))
+    house.root.chat("m", parent_session_id="parent")
+    assert [result.status for result in house.survey(RULE)[0].rules] == ["findings"]
+    house.root.chat("a" if order == "lost first" else "z", parent_session_id="nowhere")
+    assert [result.status for result in house.survey(RULE)[0].rules] == ["could not run"]

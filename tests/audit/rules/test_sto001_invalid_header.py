@@ -43,11 +43,13 @@ def test_a_file_that_is_no_database_is_named_for_what_it_is(
 def test_copies_beside_a_broken_store_are_named(build: Build) -> None:
     home = build(empty=False)
     home.file("state.db.zeroed-20260901-100000-77.bak", b"evidence")
+    home.file("state.db-wal", b"frames")
     home.store.write_bytes(bytes(8192))
 
     (finding,) = home.findings("STO001")
 
     assert facts(finding)["copies beside the store"] == ["state.db.zeroed-20260901-100000-77.bak"]
+    assert facts(finding)["size of the -wal in bytes"] == 6
 
 
 def test_every_rule_that_needs_the_store_could_not_run_and_says_why(build: Build) -> None:
