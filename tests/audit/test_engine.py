@@ -393,6 +393,22 @@ def test_an_export_that_cannot_be_read_leaves_the_rules_that_need_it_open(build:
     assert exit_code(outcome) == 3
 
 
+@pytest.mark.parametrize(("deep", "listed"), [(False, [["gone"], []]), (True, [["gone"], ["gone"]])])
+def test_of_other_stores_the_sessions_are_listed_that_the_store_lacks(
+    build: Build, deep: bool, listed: list[list[str]]
+) -> None:
+    home = build()
+    home.chat("here")
+    home.chat("gone")
+    for name in ("20260801-090000", "20260801-100000"):
+        home.file(f"state-snapshots/{name}/state.db", home.store.read_bytes())
+    home.sql("DELETE FROM messages WHERE session_id = 'gone'", "DELETE FROM sessions WHERE id = 'gone'")
+
+    stores = home.audit("STO001", deep=deep).inventory.stores
+
+    assert [[section.session_id for section in store.sections] for store in stores] == listed
+
+
 def test_a_file_that_is_no_export_leaves_nothing_open(build: Build) -> None:
     home = build("0.22.2", rich=True)
     home.file("session-exports/picture.png", b"\x89PNG\r\n\x1a\n\0\0")

@@ -108,6 +108,25 @@ def test_of_very_many_lines_the_first_are_kept_and_all_are_counted(build: Build)
     assert all(len(line) <= LINE_LENGTH for line in damage.lines)
 
 
+def test_a_line_that_names_nothing_is_about_the_table_that_was_asked_about(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    flip(home, "sessions", 8)
+
+    (damage,) = examined(home).damages
+
+    assert (damage.part, damage.name) == (Part.TABLE, "sessions")
+    assert "database disk image is malformed" in damage.lines
+
+
+def test_a_table_of_a_search_index_is_taken_for_the_index(build: Build) -> None:
+    home = build("0.22.2", rich=True)
+    flip(home, "messages_fts_data", 0)
+
+    (damage,) = examined(home, deep=True).damages
+
+    assert (damage.part, damage.name, damage.table) == (Part.SEARCH, "messages_fts", "messages_fts")
+
+
 def test_a_page_of_an_index_is_none_of_its_table(build: Build) -> None:
     """SQLite says of some lines only which page they are about."""
     home = build("0.22.2", rich=True)
@@ -152,8 +171,11 @@ def test_an_index_over_text_with_nuls_is_set_aside_beside_another_damage(build: 
 
     structure = examined(home, deep=True)
 
-    assert [(damage.part, damage.name) for damage in structure.damages] == [(Part.VALUES, table)]
-    assert structure.method.endswith(", those over text with NULs not compared with it")
+    assert [(damage.part, damage.table) for damage in structure.damages] == [(Part.VALUES, table)]
+    assert structure.method == (
+        "integrity_check of the whole file, search indexes included, "
+        "those over text with NULs not compared with it"
+    )
     assert structure.untrusted == {}
 
 

@@ -81,9 +81,10 @@ def test_a_store_that_may_not_be_read_could_not_be_audited(tmp_path: Path) -> No
     root, work = house.survey("ORP001")
 
     assert exit_code(root) == 0
-    assert {(result.status, result.reason, result.findings) for result in work.rules} == {
-        (Status.COULD_NOT_RUN, work.store.refusal, 0)
+    assert {(result.status, result.reason, result.findings, result.seconds) for result in work.rules} == {
+        (Status.COULD_NOT_RUN, work.store.refusal, 0, 0.0)
     }
+    assert (work.findings, work.inventory.home.profile, work.at) == ((), "work", NOW)
     assert str(house["work"].store) in (work.store.refusal or "")
     assert (work.store.path, work.store.size, work.store.siblings) == (str(house["work"].store), 0, ())
     assert (work.graph, work.coverage, work.unread) == (None, (), ())
@@ -135,8 +136,9 @@ def test_an_export_goes_to_the_stores_that_have_its_sessions_and_what_is_nobodys
         seen.append([section.session_id for section in sections])
 
     house.survey("CNT001", exports=[outside], observe=note)
+    audit(house.path, rules=["CNT001"], exports=[outside], observe=note)
 
-    assert seen == [["own", "both", "none"], ["both", "work"]]
+    assert seen == [["own", "both", "none"], ["both", "work"], ["own", "both", "none"]]
 
 
 def test_whom_an_audit_of_one_store_can_ask(tmp_path: Path) -> None:
@@ -161,6 +163,7 @@ def test_what_only_all_stores_of_a_home_can_tell_does_not_apply_to_one(tmp_path:
     def reasons(path: Path) -> set[str]:
         return {result.reason for result in audit(path, rules=["PRO", "CNT001"]).rules}
 
+    assert {result.reason for one in house.survey("PRO") for result in one.rules} == {""}
     assert reasons(house.path) == {"", "one store was audited, not all of its home"}
     assert reasons(house.root.store) == {"", "one store was named, not its home with all of them"}
     assert "nothing says which profile the store is of" in reasons(plain.root)

@@ -90,12 +90,11 @@ class Beginning:
         known = self._context.store.value(PRESENT, {"session": session_id}) is not None
         return not known and not self._context.elsewhere(session_id)
 
-    def is_strange(self, row_id: int, session_id: str) -> bool:
-        """Whether a row of this id and session was never in this store."""
+    def is_strange(self, row_id: int) -> bool:
+        """Whether a row of this id, of a session that the store lacks, was never in this store."""
         if self.highest is not None and row_id > self.highest:
             return True
-        owner = self._context.store.value(OWNER, (row_id,))
-        return owner is not None and owner != session_id
+        return self._context.store.value(OWNER, (row_id,)) is not None
 
 
 def in_stores(context: Context, beginning: Beginning) -> Iterator[Older]:
@@ -161,6 +160,6 @@ def _began_before(section: Section, beginning: Beginning) -> bool:
 
 
 def _found(section: Section, artifact: Artifact, beginning: Beginning, rows: Iterable[int]) -> Older:
-    strange = tuple(row for row in rows if beginning.is_strange(row, section.session_id))
+    strange = tuple(row for row in rows if beginning.is_strange(row))
     first, last = section.first_at or 0.0, section.last_at or 0.0
     return Older(section.session_id, first, last, artifact.path, strange)
