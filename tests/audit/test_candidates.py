@@ -159,3 +159,44 @@ def test_a_single_session_tells_what_each_release_would_do_with_it(build: Build)
         "deleting it takes no other session and cuts aside, run off (0.13 to 0.15)",
         "deleting it takes run with it and cuts aside off (0.16 to 0.22)",
     )
+
+
+def test_all_that_is_known_of_one_session_is_told(build: Build) -> None:
+    home = build("0.22.2")
+    marks = {"_branched_from": "a", "_delegate_from": "b", "_reset_from": "c"}
+    home.chat("x", 2, model_config=marks)
+    home.message("x", "user", "archived", active=0, compacted=1)
+    for number in range(6):
+        mark = {"_delegate_from": "x"}
+        home.session(f"run{number}", parent_session_id="x", source="subagent", model_config=mark)
+    shown: list[list[str]] = []
+
+    home.audit(
+        "STO001",
+        observe=lambda context, _: shown.extend(
+            list(candidates.lines(context, each, None)) for each in ("x", "run0", "nobody")
+        ),
+    )
+
+    x, run, nobody = shown
+    runs = "run0, run1, run2, run3, run4 and 1 more"
+    assert x[0] == ("started 2026-09-21T14:13:20Z, open, 3 rows, last activity 2026-09-21T14:13:22Z")
+    assert x[1] == "title: none; source: cli"
+    assert x[3:5] == [
+        "marks: _branched_from names a, _delegate_from names b, _reset_from names c",
+        "routing: none",
+    ]
+    assert x[5:] == [
+        f"deleting it takes no other session and cuts {runs} off (0.13 to 0.15)",
+        f"deleting it takes {runs} with it (0.16 to 0.22)",
+    ]
+    assert run[2] == "first message: none"
+    assert nobody == ["it has no row"]
+
+
+def test_of_competing_ones_the_last_activity_is_what_0_22_goes_by(build: Build) -> None:
+    home = build("0.22.2")
+    fork(home)
+    home.sql("UPDATE sessions SET last_activity_at = ? WHERE id = 'one'", bindings=(END + 400,))
+    (finding,) = home.findings("LIN002")
+    assert told(finding)["one"][0].endswith("last activity 2026-09-21T14:21:40Z")
