@@ -112,7 +112,11 @@ def test_each_export_and_each_log_of_the_home_is_looked_at(build: Build) -> None
         "lineage_session_ids": ["first", "tip"],
         "messages": [message("tip")],
     }
-    home.file("session-exports/b.jsonl", json.dumps(undated) + "\n" + json.dumps(tip) + "\n")
+    later = {**message("on"), "timestamp": START + 40 * DAY}
+    going_on = {"id": "on", "started_at": START, "messages": [message("on"), later]}
+    empty = {"id": "empty", "started_at": START, "messages": []}
+    lines = [json.dumps(line) + "\n" for line in (undated, tip, going_on, empty)]
+    home.file("session-exports/b.jsonl", "".join(lines))
     exported(home, "old", "older")
     foreign = other.log([TURN.format("theirs")])
     own = home.log([TURN.format("talk")])
@@ -140,3 +144,14 @@ def test_of_very_many_sessions_the_rows_are_not_all_read_and_none_is_left_out(bu
     assert told["last of their times"] == "2026-09-21T14:14:11Z"
     assert told["row ids of theirs that this store cannot have had"] == 50
     assert told["other stores that have them"] == [str(path)]
+
+
+def test_a_copy_without_older_sessions_hides_no_other(build: Build) -> None:
+    home = build()
+    home.chat("old")
+    path = snapshot(home, "20260801-090000")
+    begin_anew(home)
+    for name in ("20260701-090000", "20260901-090000"):
+        snapshot(home, name)
+    (finding,) = home.findings("STO005")
+    assert facts(finding)["other stores that have them"] == [str(path)]

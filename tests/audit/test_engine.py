@@ -70,7 +70,8 @@ def test_findings_are_ordered_worst_first(context: Context) -> None:
     )
 
     assert [finding.severity for finding in findings] == ["critical", "high", "low", "info"]
-    assert (result.status, result.findings, result.reason) == (Status.FINDINGS, 4, "")
+    assert (result.id, result.slug, result.status) == ("TST001", "test", Status.FINDINGS)
+    assert (result.findings, result.reason, result.seconds >= 0) == (4, "", True)
 
 
 def test_an_unreadable_page_stops_one_rule_and_keeps_what_it_had(context: Context) -> None:
