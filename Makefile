@@ -54,7 +54,7 @@ golden: $(STAMP)
 
 ## Judge the tests of the rules by mutants: SAMPLE=500 takes so many by chance, all of them take hours.
 mutants: $(STAMP)
-	$(BIN)/python tests/mutants.py $(if $(SAMPLE),--sample $(SAMPLE))
+	$(BIN)/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE))
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run

@@ -4,10 +4,10 @@ a test has to fail.
 mutmut's own run starts pytest for each mutant; of ten thousand that takes days. Here the tests are collected
 once, and each mutant runs in a fork, with the tests that reach it, until one fails::
 
-    python tests/mutants.py                        # all mutants: hours
-    python tests/mutants.py --sample 500           # so many of them, by chance
-    python tests/mutants.py rules.lineage.fork     # those whose name contains this
-    python tests/mutants.py --seconds 4            # the nearest tests alone: more seem to survive
+    python -m tests.mutants                        # all mutants: hours
+    python -m tests.mutants --sample 500           # so many of them, by chance
+    python -m tests.mutants rules.lineage.fork     # those whose name contains this
+    python -m tests.mutants --seconds 4            # the nearest tests alone: more seem to survive
 
 What was found goes into ``mutants/judged.jsonl``, a line for each mutant; of code that did not change since,
 only those that survived are run again.
@@ -28,11 +28,13 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from functools import cache
+from itertools import accumulate, groupby
 from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
+from tests import mutant_kinds
 
 #: Where mutmut puts the mutants and a copy of the tests, which are run there.
 WORK = Path("mutants")
@@ -57,7 +59,7 @@ def main() -> None:
     if ACTIVE not in os.environ:
         write_mutants()
         environment = {**os.environ, "PYTHONPATH": "src", ACTIVE: ""}
-        command = [sys.executable, "tests/mutants.py", *sys.argv[1:]]
+        command = [sys.executable, "-m", "tests.mutants", *sys.argv[1:]]
         sys.exit(subprocess.run(command, cwd=WORK, env=environment, check=False).returncode)
     hashes = {name: own for name, own in written() if all_in(name, options.names)}
     chosen = sorted(hashes)
@@ -118,22 +120,51 @@ def function_of(mutant: str) -> str:
     return mutant.rpartition("__mutmut_")[0]
 
 
+def plain(function: str) -> str:
+    """The name of a function, or of a method with its class, as it stands in the source."""
+    return function.rpartition(".")[2].removeprefix("x").lstrip("_\u01c1").replace("\u01c1", ".")
+
+
 def module_of(mutant: str) -> str:
-    return mutant.partition(".x")[0].removeprefix("statemend.")
+    return mutant.rpartition(".")[0].removeprefix("statemend.")
 
 
 def tell(chosen: Sequence[str]) -> None:
-    """How each module fared, and which mutants no test noticed."""
+    """How each module fared, and which mutants no test noticed: of what kinds, and each by module, function
+    and number."""
     ended = {line["name"]: line["ended"] for line in judged()}
     by_module: dict[str, Counter[str]] = defaultdict(Counter)
-    for name in sorted(chosen):
+    for name in chosen:
         by_module[module_of(name)][ended[name]] += 1
-        if ended[name] == "survived":
-            print("survived", name)
+    print("| module | mutants | died | share |", "|---|---|---|---|", sep="\n")
     for module, counts in sorted(by_module.items()):
-        print(f"{module:60} {dict(counts)}")
-    total = sum(by_module.values(), Counter())
-    print(f"{total.total()} mutants, {1 - total['survived'] / max(1, total.total()):.1%} died: {dict(total)}")
+        print(f"| `{module}` {_died(counts)}")
+    print(f"| all {_died(sum(by_module.values(), Counter()))}", end="\n\n")
+    survived = sorted(name for name in chosen if ended[name] == "survived")
+    kinds = Counter(_kind(name) for name in survived)
+    print(*(f"- {count:,}: {what}" for what, count in kinds.most_common()), sep="\n", end="\n\n")
+    for module, names in groupby(survived, module_of):
+        by_function: dict[str, list[int]] = defaultdict(list)
+        for name in names:
+            by_function[plain(function_of(name))].append(int(name.rpartition("_")[2]))
+        told = (f"{name} {' '.join(map(str, sorted(own)))}" for name, own in by_function.items())
+        print(f"- `{module}`: {'; '.join(told)}")
+
+
+def _died(counts: Counter[str]) -> str:
+    total, survived = counts.total(), counts["survived"]
+    return f"| {total:,} | {total - survived:,} | {1 - survived / max(1, total):.1%} |"
+
+
+_functions = cache(mutant_kinds.functions)
+
+
+def _kind(mutant: str) -> str:
+    module, _, function = mutant.rpartition(".")
+    place = Path("src", *module.split("."))
+    file = place.with_suffix(".py")
+    forms = _functions(file if file.exists() else place / "__init__.py")
+    return mutant_kinds.kind(forms[f"{function_of(function)}__mutmut_orig"], forms[function])
 
 
 class Judge:
