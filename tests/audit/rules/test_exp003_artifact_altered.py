@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.audit.builder import DATA, EXPORTED, HomeBuilder, facts
+from tests.audit.builder import DATA, EXPORTED, START, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
 
@@ -133,6 +134,30 @@ def test_an_empty_file_that_the_manifest_lists_is_a_fault(build: Build) -> None:
     path = copy(home, "md") / f"{TOOLS}.md"
     path.write_bytes(b"")
     assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.FAULT]
+
+
+def test_what_is_lawful_hides_nothing_behind_it(build: Build) -> None:
+    home = build()
+    home.file("a/empty.txt", b"")
+    home.file("a/sessions/session_a.json", b"{")
+    listed = {"session_id": "s", "message_count": 2, "exported_at": START, "format": "md"}
+    lines = [
+        json.dumps({**listed, "path": name, "sha256": "0" * 64}) for name in ("x\0.md", "deep/down/b.md")
+    ]
+    manifest = home.file("a/manifest.jsonl", "".join(line + "\n" for line in lines))
+    home.file("a/b.md", b"")
+    line = (DATA / "exports/0.19.0/jsonl/single-P-20260801_090000_aaaaaa.jsonl").read_bytes()
+    cut = home.file("a/c.jsonl", b"\xef\xbb\xbf \n" + line[:-40])
+
+    found = {
+        Path(each.subject.artifact or "").name: each
+        for each in home.findings("EXP003", exports=[home.root / "a"])
+    }
+
+    assert found.keys() == {"b.md", "c.jsonl"}
+    assert {each.verdict for each in found.values()} == {Verdict.FAULT}
+    assert facts(found["b.md"])["manifest"] == str(manifest)
+    assert found["c.jsonl"].subject.artifact == str(cut)
 
 
 def test_another_empty_file_is_silent(build: Build) -> None:

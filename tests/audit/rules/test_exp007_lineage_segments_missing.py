@@ -92,6 +92,18 @@ def test_missing_sessions_that_the_store_has_are_a_leftover(
     assert facts(finding)["of these whole in other files"] == 0
 
 
+def test_what_is_missing_may_be_whole_in_another_file(build: Build) -> None:
+    home = conversation(build())
+    export(home, "other")  # of a session that is not here
+    path = export(home, "one", "two", at=START + 201)
+    export(home, "three")
+    found = {finding.subject.artifact: finding for finding in home.findings("EXP007")}
+    assert facts(found[str(path)])["sessions of the conversation that it lacks"] == ["three"]
+    assert facts(found[str(path)])["of these whole in other files"] == 1
+    export(home, "one", "two", at=START + 200)
+    assert str(path) not in {finding.subject.artifact for finding in home.findings("EXP007")}
+
+
 def test_the_whole_line_is_silent(build: Build) -> None:
     home = conversation(build())
     export(home, "one", "two", "three")

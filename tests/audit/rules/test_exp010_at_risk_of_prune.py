@@ -68,6 +68,7 @@ def test_the_retention_of_the_configuration_counts(build: Build) -> None:
     prunes(home, "sessions: {auto_prune: true, retention_days: 400}\n")
     finding = next(each for each in home.findings("EXP010") if each.subject.session == COMPACTED)
     assert facts(finding)["may be pruned from"] == "2027-09-05T09:50:18Z"
+    assert finding.summary.endswith("takes the session from 2027-09-05T09:50:18Z on.")
 
 
 def test_a_trace_that_pruning_ran_is_enough(build: Build) -> None:

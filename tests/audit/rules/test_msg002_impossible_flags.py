@@ -43,9 +43,9 @@ def test_a_row_that_is_neither_live_nor_taken_back_is_hidden(
     ("flags", "label", "severity"),
     [
         ({"active": 1, "compacted": 1}, ALIVE_AGAIN, Severity.MEDIUM),
-        ({"active": 0, "compacted": "yes"}, STATELESS, Severity.HIGH),
+        ({"active": 0, "compacted": 2}, STATELESS, Severity.HIGH),
         ({"active": 1, "compacted": 7}, HARMLESS, Severity.LOW),
-        ({"active": 0, "observed": 4}, OVERHEARD, Severity.MEDIUM),
+        ({"active": 0, "observed": 2}, OVERHEARD, Severity.MEDIUM),
         ({"observed": ""}, HARMLESS, Severity.LOW),
     ],
     ids=["alive again", "no state", "odd archive mark", "overheard", "empty mark"],

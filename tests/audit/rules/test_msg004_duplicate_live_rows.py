@@ -25,10 +25,19 @@ def test_a_row_that_repeats_another_to_the_microsecond_is_a_fault(build: Build, 
     (finding,) = home.findings("MSG004")
     assert (finding.verdict, finding.severity) == (Verdict.FAULT, Severity.LOW)
     assert (finding.subject.session, finding.subject.message_ids) == ("s", (rows[0],))
+    assert finding.summary.startswith("2 live rows repeat ")
     assert facts(finding)["rows that only repeat another"] == 2
     assert facts(finding)["first rows, how often, and when"] == [
         f"{rows[0]}: 3 times, at 2026-09-21T14:13:20Z"
     ]
+
+
+def test_one_repetition_is_told_in_the_singular(build: Build) -> None:
+    home = build()
+    home.chat("s")
+    twice(home, times=2)
+    (finding,) = home.findings("MSG004")
+    assert finding.summary.startswith("1 live row repeats ")
 
 
 @pytest.mark.fires("MSG004")

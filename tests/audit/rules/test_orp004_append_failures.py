@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from tests.audit.builder import EXPORTED, START, VERSIONS, HomeBuilder, facts
+from tests.audit.houses import House
 
 from statemend.audit.finding import Severity, Verdict
 from statemend.formats.logs import render_line
@@ -238,3 +240,25 @@ def test_a_sound_store_of_each_release_is_clean(build: Build, version: str) -> N
 @pytest.mark.parametrize("version", EXPORTED)
 def test_a_used_store_of_each_release_is_clean(build: Build, version: str) -> None:
     assert build(version, rich=True).result("ORP004").status == "clean"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_writes_of_a_session_that_another_profile_has(tmp_path: Path, number: int) -> None:
+    house = House(tmp_path)
+    house["work"].chat("one")
+    for home in (house.root, house["work"]):
+        home.chat("both")
+    lines = [line(START + second, "one") for second in range(number)]
+    house.root.log([line(START, "gone"), line(START, None), line(START, "both", LOCKED), *lines])
+
+    found = {each.subject.session: each for each in house.findings("ORP004")}
+
+    assert found["gone"].verdict is Verdict.FAULT
+    of_work = found["one"]
+    assert (of_work.verdict, of_work.severity) == (Verdict.UNDECIDABLE, Severity.MEDIUM)
+    assert of_work.summary == (
+        f"{number} write{'s' if number > 1 else ''} to a store failed; the session is in that of profile work."
+    )
+    assert facts(of_work)["store that has the session"] == str(house["work"].store)
+    assert "Compare the last turns" in of_work.remedy.text
+    assert "both" not in found or "that of profile" not in found["both"].summary

@@ -88,6 +88,15 @@ def test_a_session_of_no_store_is_gone(tmp_path: Path) -> None:
     assert [found.rule for found in house.findings("PRO005", "ORP006")] == ["ORP006"]
 
 
+def test_a_store_that_cannot_be_read_does_not_matter_where_no_route_leads_to_nothing(tmp_path: Path) -> None:
+    house = House(tmp_path, profiles=("broken", "work"))
+    house["work"].chat("one")
+    route(house.root, "main", "one")
+    house["broken"].store.write_bytes(bytes(8192))
+
+    assert [result.status for result in house.survey(RULE)[0].rules] == ["findings"]
+
+
 def test_a_store_that_cannot_be_read_may_have_it(tmp_path: Path) -> None:
     house = House(tmp_path)
     route(house.root, "main", "nowhere")
