@@ -256,9 +256,8 @@ def test_writes_of_a_session_that_another_profile_has(tmp_path: Path, number: in
     assert found["gone"].verdict is Verdict.FAULT
     of_work = found["one"]
     assert (of_work.verdict, of_work.severity) == (Verdict.UNDECIDABLE, Severity.MEDIUM)
-    assert of_work.summary == (
-        f"{number} write{'s' if number > 1 else ''} to a store failed; the session is in that of profile work."
-    )
+    writes = f"{number} write{'s' if number > 1 else ''} to a store failed"
+    assert of_work.summary == f"{writes}; the session is in that of profile work."
     assert facts(of_work)["store that has the session"] == str(house["work"].store)
     assert "Compare the last turns" in of_work.remedy.text
     assert "both" not in found or "that of profile" not in found["both"].summary
