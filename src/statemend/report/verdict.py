@@ -45,7 +45,7 @@ def _sentence(
     new: str,
 ) -> str:
     faults = [store.fault for store in stores if store.fault]
-    told = any(finding.verdict is not Verdict.FAULT for finding in findings)
+    told = any(finding.verdict in (Verdict.RISK, Verdict.LEFTOVER) for finding in findings)
     if faults and len(faults) == len(stores) and not told:
         return f"The store cannot be read, so nothing is said about what it holds: {faults[0]}."
     doubt = _doubt(rules, stores, skipped)
