@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -187,6 +188,24 @@ def test_a_whole_audit_of_a_sound_home(build: Build) -> None:
     assert outcome.store.sqlite_version
     assert outcome.graph is not None
     assert (outcome.deep, outcome.live) == (False, False)
+
+
+def test_a_store_with_a_log_that_nobody_holds_is_read_with_it(build: Build, tmp_path: Path) -> None:
+    home, left = build("0.22.2", name="home"), tmp_path / "left"
+    left.mkdir()
+    with home.opened() as connection:
+        connection.pragma("journal_mode", "wal")
+        home.message("gone")
+        for path in (home.store, home.store.with_name("state.db-wal")):
+            shutil.copyfile(path, left / path.name)
+    (left / "state.db.zeroed-20260801-090000-7.bak").write_bytes(bytes(4096))
+
+    facts = audit(left, rules=["STO001"]).store
+
+    assert (facts.journal, facts.access, facts.messages, facts.unchanged) == ("wal", "private copy", 1, True)
+    assert facts.wal_size == (left / "state.db-wal").stat().st_size > 0
+    assert facts.siblings == ("state.db.zeroed-20260801-090000-7.bak",)
+    assert facts.profile is None
 
 
 def test_only_what_was_asked_is_done_and_the_rest_is_told(build: Build) -> None:
