@@ -21,7 +21,7 @@ Take the message from an export or a snapshot made earlier. Bytes that are UTF-8
 What cannot be restored, keep: it may be the only trace of the message.
 
 When it is a false alarm
-Where somebody sent a text that begins like structured content and is not: up to 0.20 it is stored as it
+Where somebody sent a text that begins like structured content and is not: up to 0.21.5 it is stored as it
 stands, and means itself. A plugin that stores bytes on purpose has to read them by itself.
 """
 
