@@ -96,8 +96,11 @@ def test_what_another_store_of_the_home_has_is_not_missed(tmp_path: Path) -> Non
     house.root.chat("old")
     house["work"].chat("old")
     snapshot(house.root)
+    house.root.log([TURN.format("old")])
     begin_anew(house.root)
     assert house.findings("STO005") == []
+    house["work"].sql("DELETE FROM messages", "DELETE FROM sessions")
+    assert [finding.subject.store for finding in house.findings("STO005")] == [str(house.root.store)]
 
 
 def test_each_export_and_each_log_of_the_home_is_looked_at(build: Build) -> None:
