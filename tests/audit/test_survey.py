@@ -25,6 +25,7 @@ def test_each_store_is_audited_and_its_findings_name_it(tmp_path: Path) -> None:
     stores = [tmp_path / "state.db", *(tmp_path / f"profiles/{name}/state.db" for name in "ab")]
     assert [one.store.path for one in audits] == [str(store) for store in stores]
     assert [(one.store.sessions, one.store.messages) for one in audits] == [(0, 1)] * 3
+    assert [one.store.profile for one in audits] == ["default", "a", "b"]
     findings = [one.findings[0] for one in audits]
     assert [finding.subject.store for finding in findings] == [str(store) for store in stores]
     for finding, store in zip(findings, stores, strict=True):
@@ -149,6 +150,7 @@ def test_whom_an_audit_of_one_store_can_ask(tmp_path: Path) -> None:
 
     def note(context: Context, _: object) -> None:
         asked.append(None if context.company is None else [member.path for member in context.company])
+        assert context.company is None or all(member.store.schema.version for member in context.company)
 
     for path in (tmp_path, tmp_path / "profiles" / "a", house["a"].store, tmp_path / "state.db"):
         audit(path, rules=["CNT001"], observe=note)
@@ -200,6 +202,7 @@ def test_a_held_store_of_a_profile_is_refused_and_a_live_copy_is_audited(tmp_pat
 
     assert (len(root.findings), len(work.findings)) == (0, 1)
     assert alone.findings == ()
+    assert {result.status for result in alone.rules} == {Status.CLEAN}
 
 
 def test_a_store_that_changes_while_the_others_are_audited_is_undetermined(tmp_path: Path) -> None:
