@@ -279,3 +279,12 @@ def test_lawful_ones_hide_none_behind_them(build: Build) -> None:
     )
     exported(home, *after(), id="e gone", name="e")
     assert [finding.subject.session for finding in home.findings("EXP002")] == ["e gone"]
+
+
+def test_a_store_that_still_has_it_is_named(build: Build) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, FILES[0])
+    home.file("state-snapshots/20260801-130000/state.db", home.store.read_bytes())
+    delete(home, COMPACTED)
+    (finding,) = home.findings("EXP002")
+    assert "copy the named stores" in finding.remedy.text

@@ -142,22 +142,24 @@ def test_what_is_lawful_hides_nothing_behind_it(build: Build) -> None:
     home.file("a/sessions/session_a.json", b"{")
     listed = {"session_id": "s", "message_count": 2, "exported_at": START, "format": "md"}
     lines = [
-        json.dumps({**listed, "path": name, "sha256": "0" * 64}) for name in ("x\0.md", "deep/down/b.md")
+        json.dumps({**listed, "path": name, "sha256": "0" * 64})
+        for name in ("x\0.md", "deep/down/y.md", "z.jsonl")
     ]
     manifest = home.file("a/manifest.jsonl", "".join(line + "\n" for line in lines))
-    home.file("a/b.md", b"")
+    home.file("a/y.md", b"")
     line = (DATA / "exports/0.19.0/jsonl/single-P-20260801_090000_aaaaaa.jsonl").read_bytes()
-    cut = home.file("a/c.jsonl", b"\xef\xbb\xbf \n" + line[:-40])
+    home.file("a/z.jsonl", line)
+    cut = home.file("a/x.jsonl", b"\xef\xbb\xbf \n" + line[:-40])
 
     found = {
         Path(each.subject.artifact or "").name: each
         for each in home.findings("EXP003", exports=[home.root / "a"])
     }
 
-    assert found.keys() == {"b.md", "c.jsonl"}
+    assert found.keys() == {"x.jsonl", "y.md", "z.jsonl"}
     assert {each.verdict for each in found.values()} == {Verdict.FAULT}
-    assert facts(found["b.md"])["manifest"] == str(manifest)
-    assert found["c.jsonl"].subject.artifact == str(cut)
+    assert facts(found["y.md"])["manifest"] == str(manifest)
+    assert found["x.jsonl"].subject.artifact == str(cut)
 
 
 def test_another_empty_file_is_silent(build: Build) -> None:

@@ -44,8 +44,11 @@ def test_later_messages_are_counted(build: Build, version: str, kind: str) -> No
 def test_a_session_that_grew_by_one_message(build: Build) -> None:
     home = build("0.19.0", rich=True)
     put(home, "md")
-    home.message(PLAIN, timestamp=LATER)
+    other = "20260801_100000_cccccc"
+    home.file("session-exports/t.jsonl", (DATA / f"exports/0.19.0/jsonl/single-T-{other}.jsonl").read_bytes())
+    home.message(other, timestamp=LATER)
     (finding,) = home.findings("EXP004")
+    assert finding.subject.session == other
     assert finding.summary == "1 message came after the newest export."
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from tests.audit.builder import START, HomeBuilder, facts
 
+from statemend.audit.facts import moment
 from statemend.audit.finding import Severity, Verdict
 from statemend.formats.manifest import ManifestLine, render_line
 
@@ -54,6 +55,23 @@ def test_one_that_ended_only_later_was_left_out_too(build: Build) -> None:
     home.sql(f"UPDATE sessions SET ended_at = {AT + 60} WHERE id = 'open'")
     exported(home, *ALL)
     assert [finding.subject.session for finding in home.findings("EXP009")] == ["open"]
+
+
+@pytest.mark.parametrize("ended_at", [None, AT + 60])
+def test_what_a_file_holds_of_it_is_not_counted(build: Build, ended_at: float | None) -> None:
+    home = chats(build())
+    home.sql(
+        "UPDATE sessions SET title = 'Plan', started_at = ?, ended_at = ? WHERE id = 'open'",
+        bindings=(START, ended_at),
+    )
+    exported(home, *ALL[:3])
+    one_file(home, "open", name="a part")
+    last = home.message("open", "assistant", "and more")
+    (finding,) = home.findings("EXP009")
+    assert finding.subject.message_ids == (last,)
+    told = facts(finding)
+    assert (told["title"], told["messages in no file"]) == ("Plan", 1)
+    assert told["ended at"] == ("open" if ended_at is None else moment(ended_at))
 
 
 def test_the_newest_export_that_left_it_out_is_named(build: Build) -> None:
