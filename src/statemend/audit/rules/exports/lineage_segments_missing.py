@@ -45,7 +45,7 @@ def check(context: Context) -> Iterator[Finding]:
         if not section.lineage or section.lineage[0] not in context.graph.nodes:
             continue
         mixed = _mixed(context, section)
-        missing = _missing(context, section, mixed)
+        missing = _missing(context, section)
         if mixed or missing:
             yield _finding(context, artifact, section, mixed, missing)
 
@@ -62,7 +62,7 @@ def _mixed(context: Context, section: Section) -> list[str]:
     return found
 
 
-def _missing(context: Context, section: Section, mixed: list[str]) -> list[str]:
+def _missing(context: Context, section: Section) -> list[str]:
     """The sessions of the line that the file does not hold, of those that had begun when it was written."""
     if section.exported_at is None:
         return []
@@ -70,7 +70,7 @@ def _missing(context: Context, section: Section, mixed: list[str]) -> list[str]:
     found = []
     for session_id in chain:
         node = context.graph.nodes.get(session_id)
-        if session_id in section.lineage or session_id in mixed or node is None:
+        if session_id in section.lineage or node is None:
             continue
         if is_time(node.started_at) and node.started_at < section.exported_at:
             found.append(session_id)
