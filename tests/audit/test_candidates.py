@@ -190,6 +190,7 @@ def test_all_that_is_known_of_one_session_is_told(build: Build) -> None:
         f"deleting it takes no other session and cuts {runs} off (0.13 to 0.15)",
         f"deleting it takes {runs} with it (0.16 to 0.22)",
     ]
+    assert run[0] == "started 2026-09-21T14:13:20Z, open, 0 rows, last activity unknown"
     assert run[2] == "first message: none"
     assert nobody == ["it has no row"]
 
