@@ -73,10 +73,9 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class Structure(msgspec.Struct, frozen=True):
-    """What the structure check found. ``checked`` names the tables looked at, ``method`` says how."""
+    """What the structure check found, and by which ``method``."""
 
     method: str
-    checked: tuple[str, ...]
     damages: tuple[Damage, ...] = ()
 
     @property
@@ -173,11 +172,11 @@ def examine(store: Store, *, deep: bool = False) -> Structure:
     """
     objects = list(store.rows(OBJECTS))
     names = _Map(objects)
-    canonical = tuple(table for table in CATALOGUE if store.table_exists(table))
     if not deep:
+        canonical = (table for table in CATALOGUE if store.table_exists(table))
         found = [line for table in canonical for line in _check(store, names, table)]
         method = "integrity_check of each canonical table with its indexes and overflow pages"
-        return Structure(method=method, checked=canonical, damages=_gather(found))
+        return Structure(method=method, damages=_gather(found))
     method = "integrity_check of the whole file, search indexes included"
     found, whole = _try(store, names, "integrity_check", None)
     if not whole:  # it stops at the first page that is not what it should be: ask about each table alone
@@ -187,7 +186,7 @@ def examine(store: Store, *, deep: bool = False) -> Structure:
     if readable and any(_COMPARED.search(line) for _, line in found) and store.value(TEXT_WITH_NUL):
         found = [(entry, line) for entry, line in found if not _COMPARED.search(line)]
         method += ", those over text with NULs not compared with it"
-    return Structure(method=method, checked=canonical, damages=_gather(found))
+    return Structure(method=method, damages=_gather(found))
 
 
 def _check(store: Store, names: _Map, table: str) -> list[tuple[_Object, str]]:
