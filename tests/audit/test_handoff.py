@@ -81,9 +81,11 @@ def test_a_run_for_a_chat_hides_none_and_a_run_that_goes_on_may(
     assert dead(home) == ([] if hidden else ["old"])
 
 
-@pytest.mark.parametrize(("at", "hidden"), [(START, True), (END - 1, True), (END - 1.5, False)])
+@pytest.mark.parametrize(
+    ("at", "hidden"), [(START, True), (END - 1, True), (END - 1.5, False), ("soon", False)]
+)
 def test_protected_messages_before_the_summary_are_carried_over_or_written_with_it(
-    build: Build, at: float, hidden: bool
+    build: Build, at: object, hidden: bool
 ) -> None:
     """The session began at ``END`` - 10, its summary was written at ``END`` + 1: two seconds are together."""
     home = build()
@@ -109,7 +111,7 @@ def test_rows_without_a_time_begin_no_cut_off_session_and_hide_no_other(build: B
         ("c", END, "soon"),
         ("d", None, END),
     ):
-        home.session(session_id, started_at=END)
+        home.session(session_id, started_at=END, title=session_id.encode())
         if head is not None:
             home.message(session_id, "user", "before", timestamp=head)
         home.message(session_id, "user", SUMMARY, timestamp=summary)
