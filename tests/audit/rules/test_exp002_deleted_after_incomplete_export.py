@@ -67,6 +67,17 @@ def test_a_compacted_session_deleted_after_an_export_of_its_live_rows(
 
 
 @pytest.mark.parametrize("file", FILES)
+def test_an_export_of_a_session_that_was_never_here_is_undecidable(build: Build, file: str) -> None:
+    home = build("0.19.0")
+    home.sql("DELETE FROM sqlite_sequence")
+    home.chat("own", 3)
+    put(home, file)
+    (finding,) = home.findings("EXP002")
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert facts(finding)["rows missing here from about then"] is False
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_the_same_steps_after_the_fix_are_silent(build: Build, file: str) -> None:
     home = build("0.22.2", rich=True)
     put(home, file)

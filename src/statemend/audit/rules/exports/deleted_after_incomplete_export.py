@@ -20,7 +20,9 @@ the desktop program, where nothing but an in-place compaction does that. The rul
 compression began the session, whose older turns are another session's: it names a parent, holds messages
 older than itself, or starts where another session was ended by compression. It is silent when any other
 artifact shows archived messages, or reaches from before the compaction to the first turns that this one
-shows. Otherwise it is undecidable. Another store that still has the session is named: it can be restored from
+shows. Otherwise it is undecidable. So it is where the store never held the session, as far as its row ids
+tell: none is missing from within a day of the summary. Then it may be an export of another store, which has
+everything still. Another store that still has the session is named: it can be restored from
 there as long as that lies here, and Hermes deletes its own snapshots in their turn. Texts that an old search
 index kept of messages that are gone are counted: the lost turns may be among them.
 
@@ -30,7 +32,8 @@ state-snapshots/, backups/, the file system's own snapshots. Stop using the opti
 0.22.
 
 When it is a false alarm
-An export of another store (another profile, another machine) lying among those of this home. A /retry of
+An export of another store (another profile, another machine) lying among those of this home, where rows of
+this store from the same days were deleted too. A /retry of
 0.18 or 0.19, which rewrites the session and drops its archived rows, so that they were lost before the
 export was made.
 """
@@ -53,9 +56,13 @@ from statemend.audit.deleted import (
 from statemend.audit.elsewhere import stores_with_session
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
+from statemend.audit.holes import READS, may_have_held
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage
 from statemend.store.index_texts import count_leftovers
+
+#: Some formats tell local times, of a zone that they do not name (seconds).
+_ANY_ZONE = 86_400.0
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -79,8 +86,8 @@ def check(context: Context) -> Iterator[Finding]:
             yield _finding(context, session, best, everything, earlier)
 
 
-def _verdict(best: Witness, earlier: Sequence[Witness]) -> tuple[Verdict, Severity]:
-    certain = best.inside or (best.older and best.only_in_place)
+def _verdict(best: Witness, earlier: Sequence[Witness], was_here: bool) -> tuple[Verdict, Severity]:
+    certain = was_here and (best.inside or (best.older and best.only_in_place))
     if certain and not earlier and not best.remains.filtered:
         return Verdict.FAULT, Severity.CRITICAL
     return Verdict.UNDECIDABLE, Severity.HIGH
@@ -93,14 +100,16 @@ def _finding(
     everything: Sequence[Witness],
     earlier: Sequence[Witness],
 ) -> Finding:
-    verdict, severity = _verdict(best, earlier)
+    was_here = best.summary_at is None or may_have_held(context, best.summary_at, _ANY_ZONE)
+    verdict, severity = _verdict(best, earlier, was_here)
     remains = best.remains
     sha256 = next(each.sha256 for each in context.inventory.artifacts if each.path == remains.artifact)
     stores = stores_with_session(context, session)
     if verdict is Verdict.FAULT:
         summary = "Deleted, and the turns that its summary replaced are in no export."
     else:
-        summary = "Gone from the store, and its exports begin with a summary of turns that they do not show."
+        gone = "Gone from the store" if was_here else "Not in this store, which may never have had it"
+        summary = f"{gone}, and its exports begin with a summary of turns that they do not show."
     return RULE.finding(
         context,
         session=session.session_id,
@@ -117,6 +126,7 @@ def _finding(
             ("session started at", moment(remains.started_at)),
             ("summary made at", moment(best.summary_at)),
             ("a shown message stood before the compaction", best.inside),
+            ("rows missing here from about then", was_here),
             ("source", words(best.fields.get("source"), 40)),
             ("sha256 of the export", sha256),
             ("exports from before the compaction", len(earlier)),
@@ -141,5 +151,5 @@ RULE = Rule(
     recipe="restore",
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS, READS_MESSAGES, COMPRESSION_ENDS),
+    reads=(READS_SESSIONS, READS_MESSAGES, COMPRESSION_ENDS, *READS),
 )

@@ -1,0 +1,54 @@
+"""Which rows a store may have held that are gone: row ids are given in order, and none is given twice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from statemend.audit.context import Context
+from statemend.audit.facts import is_time
+
+#: Between which rows ids are missing, by the times of these.
+HOLES = """
+SELECT at, next_at
+FROM (
+  SELECT id, timestamp AS at, LEAD(id) OVER by_id AS next_id, LEAD(timestamp) OVER by_id AS next_at
+  FROM messages
+  WINDOW by_id AS (ORDER BY id)
+)
+WHERE next_id > id + 1
+"""
+FIRST_ROW = "SELECT id, timestamp FROM messages ORDER BY id LIMIT 1"
+LAST_ROW = "SELECT id, timestamp FROM messages ORDER BY id DESC LIMIT 1"
+HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
+#: What a rule that uses this module reads.
+READS = (HOLES, FIRST_ROW, LAST_ROW)
+
+
+def may_have_held(context: Context, at: float, within: float) -> bool:
+    """Whether the store may have held a row that was written at a time (epoch seconds, give or take
+    ``within``) and is gone. Where it cannot, every row of that time is still there."""
+    holes = context.once("times of missing rows", lambda: list(_holes(context)))
+    return any(before - within <= at <= after + within for before, after in holes)
+
+
+def _holes(context: Context) -> Iterator[tuple[float, float]]:
+    """From when to when the rows of each stretch of missing ids may have been written."""
+    store = context.store
+    counted = store.schema.has("sqlite_sequence")
+    highest = store.value(HIGHEST_EVER) if counted else None
+    first, last = store.one(FIRST_ROW), store.one(LAST_ROW)
+    if first is None or last is None:
+        if highest or not counted:
+            yield -math.inf, math.inf
+        return
+    if first[0] > 1:
+        yield -math.inf, _time(first[1], math.inf)
+    for before, after in store.rows(HOLES):
+        yield _time(before, -math.inf), _time(after, math.inf)
+    if not isinstance(highest, int) or highest > last[0]:
+        yield _time(last[1], -math.inf), math.inf
+
+
+def _time(value: object, otherwise: float) -> float:
+    return value if is_time(value) else otherwise  # type: ignore[return-value]
