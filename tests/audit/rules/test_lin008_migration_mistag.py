@@ -39,6 +39,35 @@ def test_a_chat_of_two_turns_is_a_fault(build: Build, version: str) -> None:
     assert facts(finding)["signs of a conversation"] == ["1 more turn was typed after an answer"]
 
 
+def test_only_what_is_typed_after_a_finished_answer_is_another_turn(build: Build) -> None:
+    home = build()
+    short_chat(home)
+    home.message("chat", "user", "And hidden ones?")
+    home.message("chat", "user", "Hello?")
+    home.message("chat", "assistant", "", tool_calls=CALL, finish_reason="tool_calls")
+    home.message("chat", "user", "Stop.")
+    home.message("chat", "assistant", "None.", finish_reason="stop")
+    home.message("chat", "tool", "late", tool_call_id="call_1", tool_name="terminal")
+    home.message("chat", "user", "What was that?")
+    home.message("chat", "assistant", "A result.", finish_reason="stop")
+    home.message("chat", "user", "Thanks.")
+    (finding,) = home.findings("LIN008")
+    assert facts(finding)["signs of a conversation"] == ["2 more turns were typed after an answer"]
+
+
+def test_each_marked_session_is_told(build: Build) -> None:
+    home = build()
+    for name in ("a", "b"):
+        short_chat(home, name)
+    home.chat("talk", 4)
+    told = {"parent_session_id": "talk", "session_key": "agent:main:telegram:dm:1"}
+    home.session("dm", source="telegram", model_config={"_delegate_from": "talk"}, **told)
+    home.message("dm", "user", SUMMARY)
+    found = {finding.subject.session: finding for finding in home.findings("LIN008")}
+    assert found.keys() == {"a", "b", "dm"}
+    assert "it has a routing key" in facts(found["dm"])["signs of a conversation"]
+
+
 @pytest.mark.parametrize("version", TAGGING)
 def test_a_single_turn_is_undecidable(build: Build, version: str) -> None:
     home = build(version)
