@@ -58,7 +58,7 @@ def test_ids_that_are_no_time_or_too_far_from_one_tell_nothing(build: Callable[.
     home.session("20260801_090000_aaaaaa", started_at="soon")
     for second in range(2):
         home.session(f"20260801_09000{second}_bbbbbb", started_at=1785567600.0 - 18 * HOUR + second)
-        home.session(f"20260801_09000{second}_cccccc", started_at=1785567600.0 - 300 + second)
+        home.session(f"20260801_09000{second}_cccccc", started_at=1785567600.0 - 1200 + second)
         home.session(f"20260801_09000{second}_dddddd", started_at=1785567600.0 + 120 + second)
     with open_for_audit(home.store) as store:
         assert LocalClocks.load(store).offset_near(1785574800.0) == 2 * HOUR
