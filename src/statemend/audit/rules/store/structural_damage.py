@@ -13,8 +13,9 @@ How we know
 By default integrity_check asks SQLite to walk every page of each canonical table, its indexes and overflow
 pages, and to look up every row in every index: the other rules are answered from those indexes. --deep
 runs it on the whole file, and includes the search indexes. SQLite names a b-tree by its root page; the
-schema says what stands there. Bytes changed inside a cell leave no trace that SQLite could see: the format
-has no checksums.
+schema says what stands there. Where the check stops without a word and quick_check finds the table sound, one
+of its indexes is at fault, and SQLite does not say which. Bytes changed inside a cell leave no trace that
+SQLite could see: the format has no checksums.
 
 What to do
 Copy the folder first. For a table: take the rows from a sound copy, or salvage with `hermes sessions
