@@ -41,6 +41,19 @@ def test_a_call_that_was_never_answered_is_residue_once_the_talk_went_on(build: 
     assert "1 message calls a tool" in finding.summary
 
 
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_call_that_was_encoded_twice_counts_as_one(build: Build, answered: bool) -> None:
+    home = build()
+    home.session("odd")
+    row = home.message("odd", "assistant", "Running.", tool_calls=json.dumps(calls("call_1")))
+    if answered:
+        home.message("odd", "tool", "ok", tool_call_id="call_1")
+    home.message("odd")
+    assert [finding.subject.message_ids for finding in home.findings("MSG007")] == (
+        [] if answered else [(row,)]
+    )
+
+
 @pytest.mark.parametrize("version", SCHEMAS)
 def test_a_result_without_its_call_is_undecided(build: Build, version: str) -> None:
     home = build(version)

@@ -42,11 +42,14 @@ from statemend.store.message import OF_SESSION
 #: Hermes makes a row without a state live.
 _LIVE = "(active = 1 OR active IS NULL)"
 #: In most sessions there are as many results as calls, which tells that nothing is missing without looking
-#: at ids.
-UNEVEN = """
-    COUNT(*) FILTER (WHERE role = 'tool') <> TOTAL(
-        iif(typeof(tool_calls) = 'text' AND json_valid(tool_calls), json_array_length(tool_calls), 0)
-    )
+#: at ids. Some rows were encoded twice.
+_DECODED = "iif(json_type(tool_calls) = 'text', json_extract(tool_calls, '$'), tool_calls)"
+UNEVEN = f"""
+    COUNT(*) FILTER (WHERE role = 'tool') <> TOTAL(CASE
+        WHEN typeof(tool_calls) <> 'text' OR NOT json_valid(tool_calls) THEN 0
+        WHEN json_valid({_DECODED}) THEN json_array_length({_DECODED})
+        ELSE 0
+    END)
 """
 PAIRS = f"""
     SELECT id, role, tool_call_id, tool_calls, {_LIVE}
