@@ -54,6 +54,11 @@ def test_a_stretch_is_open_between_the_rows_around_it(build: Build) -> None:
     assert held(home, 89, 90, 150, 210, 211) == [False, True, True, True, False]
 
 
+def test_a_stretch_before_rows_that_were_brought_in_is_open_at_its_end(build: Build) -> None:
+    home = rows(build, (1, 0), (2, 100), (5, 50), (6, 300))
+    assert held(home, 60, 90, 1e6) == [False, True, True]
+
+
 def test_rows_before_the_first_and_behind_the_last_may_be_gone(build: Build) -> None:
     home = rows(build, (3, 0), (4, 100), (5, 200))
     home.sql("DELETE FROM messages WHERE id = 5")

@@ -44,8 +44,9 @@ def _holes(context: Context) -> Iterator[tuple[float, float]]:
         return
     if first[0] > 1:
         yield -math.inf, _time(first[1], math.inf)
-    for before, after in store.rows(HOLES):
-        yield _time(before, -math.inf), _time(after, math.inf)
+    for at, next_at in store.rows(HOLES):
+        before, after = _time(at, -math.inf), _time(next_at, math.inf)
+        yield before, after if after >= before else math.inf  # an import brought older rows in there
     if not isinstance(highest, int) or highest > last[0]:
         yield _time(last[1], -math.inf), math.inf
 
