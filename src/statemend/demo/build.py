@@ -113,6 +113,19 @@ def _family_of_sessions(writer: StoreWriter) -> None:
 
 def _before_the_exports(writer: StoreWriter) -> None:
     """The sessions that are damaged later, up to the moment at which they were exported."""
+    start = at("2026-07-03T21:44:00")
+    write_talk(
+        writer,
+        MISTAGGED,
+        story.ROUTER,
+        start,
+        end="cli_close",
+        model_config='{"_delegate_from": "__orphaned__"}',
+    )
+    start = at("2026-07-25T09:00:00")
+    end = write_talk(writer, AT_RISK, story.MIGRATION, start, title="Wiki: what the macros did")
+    writer.compact(AT_RISK, summary_of(story.MIGRATION, start, end + 40, keep=1))
+    writer.end(AT_RISK, end + 300, "cli_close")
     start = at("2026-08-06T07:15:00")
     write_talk(writer, HELD, story.GREENHOUSE, start, title="Greenhouse, exported in time")
     start = at("2026-08-12T19:05:00")
@@ -127,19 +140,6 @@ def _before_the_exports(writer: StoreWriter) -> None:
 
 def _after_the_exports(writer: StoreWriter) -> None:
     """What went wrong, in the order in which it did."""
-    start = at("2026-07-03T21:44:00")
-    write_talk(
-        writer,
-        MISTAGGED,
-        story.ROUTER,
-        start,
-        end="cli_close",
-        model_config='{"_delegate_from": "__orphaned__"}',
-    )
-    start = at("2026-07-25T09:00:00")
-    end = write_talk(writer, AT_RISK, story.MIGRATION, start, title="Wiki: what the macros did")
-    writer.compact(AT_RISK, summary_of(story.MIGRATION, start, end + 40, keep=1))
-    writer.end(AT_RISK, end + 300, "cli_close")
     start, end = at("2026-08-06T07:15:00"), at("2026-08-06T08:30:00")
     writer.compact(HELD, summary_of(story.GREENHOUSE, start, end, keep=2))
     writer.end(HELD, end + 300, "cli_close")
