@@ -14,11 +14,3 @@ from statemend.store.schema import CATALOGUE
 def test_every_statement_of_a_rule_tells_its_tables(rule: Rule) -> None:
     for statement in rule.reads:
         assert tables_read([statement], [*CATALOGUE, "sqlite_schema", "sqlite_sequence"]), statement
-
-
-def test_numbered_parameters_hide_no_table() -> None:
-    statement = (
-        "SELECT 1 FROM messages WHERE session_id = ?1 AND id > ?12 OR EXISTS (SELECT ?1 FROM sessions)"
-    )
-
-    assert tables_read([statement], CATALOGUE) == {"messages", "sessions"}

@@ -7,7 +7,8 @@ shows that the session ran here, if it is from before the session ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, moment, words
@@ -22,17 +23,17 @@ CARRIED_OVER_BY = 20
 COUNTED = """
 SELECT MIN(first_seen)
 FROM session_model_usage
-WHERE session_id = ?
-  AND first_seen > ?
-  AND first_seen <= ?
+WHERE session_id = :session
+  AND first_seen > :began
+  AND first_seen <= :until
 """
 #: The upgrade to 0.19 gives the sessions of older releases such an account, from start to end.
 CARRIED_OVER = """
 SELECT 1
 FROM session_model_usage
-WHERE session_id = ?1
-  AND first_seen = ?2
-  AND last_seen IN (?2, ?3)
+WHERE session_id = :session
+  AND first_seen = :began
+  AND last_seen IN (:began, :until)
 LIMIT 1
 """
 #: Another session whose row was written between those of this one.
@@ -40,20 +41,30 @@ AMONG_ITS_ROWS = """
 WITH own AS (
   SELECT MIN(id) AS first_id, MAX(id) AS last_id, MIN(timestamp) AS first_at, MAX(timestamp) AS last_at
   FROM messages
-  WHERE session_id = ?1
-    AND timestamp BETWEEN ?2 AND ?3
+  WHERE session_id = :session
+    AND timestamp BETWEEN :began AND :until
 )
 SELECT m.session_id
 FROM own
 CROSS JOIN messages AS m ON m.id > own.first_id AND m.id < own.last_id
-WHERE m.session_id <> ?1
+WHERE m.session_id <> :session
   AND m.timestamp BETWEEN own.first_at AND own.last_at
 LIMIT 1
 """
 #: A lock of a compression (0.16 and newer) that was never given back.
-LOCKED = "SELECT MAX(acquired_at) FROM compression_locks WHERE session_id = ? AND acquired_at BETWEEN ? AND ?"
+LOCKED = """
+SELECT MAX(acquired_at)
+FROM compression_locks
+WHERE session_id = :session
+  AND acquired_at BETWEEN :began AND :until
+"""
 #: The note that an agent leaves of itself while it works (0.20 and newer).
-AT_WORK = "SELECT last_activity_at FROM sessions WHERE id = ? AND last_activity_at BETWEEN ? AND ?"
+AT_WORK = """
+SELECT last_activity_at
+FROM sessions
+WHERE id = :session
+  AND last_activity_at BETWEEN :began AND :until
+"""
 #: What a rule that uses this module reads, beside tables that older stores lack.
 READS = (AMONG_ITS_ROWS, AT_WORK)
 
@@ -66,7 +77,7 @@ def signs_of_life(context: Context, session_id: str, began: object, until: objec
         yield "no release that can import has opened the store"
     if not is_time(began) or not is_time(until) or until > context.now:  # type: ignore[operator]
         return
-    life = (session_id, began, until)
+    life = {"session": session_id, "began": began, "until": until}
     if context.trusts("session_model_usage"):
         yield from _counted(store, life)
     if (other := store.value(AMONG_ITS_ROWS, life)) is not None:
@@ -77,7 +88,7 @@ def signs_of_life(context: Context, session_id: str, began: object, until: objec
         yield f"its agent was at work at {moment(noted)}"
 
 
-def _counted(store: Store, life: tuple[str, object, object]) -> Iterator[str]:
+def _counted(store: Store, life: Mapping[str, Any]) -> Iterator[str]:
     counted = store.value(COUNTED, life)
     if counted is not None:
         yield f"tokens of it were counted at {moment(counted)}"

@@ -6,9 +6,6 @@ import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
-#: A numbered parameter (``?1``), which the parser does not know.
-_NUMBERED = re.compile(r"\?\d+")
-
 
 def tables_read(statements: Iterable[str], among: Collection[str]) -> frozenset[str]:
     """Those of the tables ``among`` that one of the SQL ``statements`` reads.
@@ -27,6 +24,6 @@ def _tables(statement: str) -> frozenset[str]:
     import sqlglot
     from sqlglot import exp
 
-    tree = sqlglot.parse_one(_NUMBERED.sub("?", statement), dialect="sqlite")
+    tree = sqlglot.parse_one(statement, dialect="sqlite")
     defined_here = {cte.alias for cte in tree.find_all(exp.CTE)}
     return frozenset(table.name for table in tree.find_all(exp.Table)) - defined_here

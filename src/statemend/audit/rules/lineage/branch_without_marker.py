@@ -43,15 +43,17 @@ HEAD = "SELECT id FROM messages WHERE session_id = ? ORDER BY id LIMIT 40"
 #: How many of a session's first rows were there when it began, or seconds later, and stand among some others
 #: that were; and whether its very first row is one of them.
 COPIED = """
-SELECT COUNT(*), MIN(first.id) = (SELECT MIN(id) FROM messages WHERE session_id = ?1)
-FROM (SELECT id, role, content, timestamp FROM messages WHERE session_id = ?1 ORDER BY id LIMIT 12) AS first
-WHERE first.timestamp <= ?3 + 5.0
+SELECT COUNT(*), MIN(first.id) = (SELECT MIN(id) FROM messages WHERE session_id = :session)
+FROM (
+  SELECT id, role, content, timestamp FROM messages WHERE session_id = :session ORDER BY id LIMIT 12
+) AS first
+WHERE first.timestamp <= :began + 5.0
   AND first.content <> ''
   AND EXISTS (
         SELECT 1
         FROM messages AS m
-        WHERE m.id IN (SELECT value FROM json_each(?2))
-          AND m.role = first.role AND m.content = first.content AND m.timestamp <= ?3 + 5.0
+        WHERE m.id IN (SELECT value FROM json_each(:others))
+          AND m.role = first.role AND m.content = first.content AND m.timestamp <= :began + 5.0
       )
 """
 #: So many rows at least make a copy: two people say the same two things.
@@ -82,7 +84,7 @@ def copied_rows(context: Context, parent: Node | None, node: Node, heads: dict[s
         return 0  # a ring, which the rule cycle tells
     if parent.id not in heads:
         heads[parent.id] = json.dumps([row for (row,) in context.store.rows(HEAD, (parent.id,))])
-    bindings = (node.id, heads[parent.id], node.started_at)
+    bindings = {"session": node.id, "others": heads[parent.id], "began": node.started_at}
     copied, from_the_start = context.store.one(COPIED, bindings) or (0, 0)
     if copied < _COPY or not from_the_start:
         return 0

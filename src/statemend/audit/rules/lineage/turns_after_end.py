@@ -52,8 +52,8 @@ ENDED = """
       AND typeof(id) = 'text'
     ORDER BY id
 """
-_LATE = """session_id = ?1 AND active = 1 AND typeof(timestamp) = 'real' AND timestamp > ?2
-      AND NOT (id < ?3 AND timestamp > ?4)"""
+_LATE = """session_id = :session AND active = 1 AND typeof(timestamp) = 'real' AND timestamp > :ended
+      AND NOT (id < :first_id AND timestamp > :begun)"""
 LATER = f"SELECT id FROM messages WHERE {_LATE} ORDER BY id"
 #: How many of those texts stand in none of some sessions.
 ASTRAY = f"""
@@ -63,7 +63,7 @@ ASTRAY = f"""
         FROM messages
         WHERE {_LATE} AND role IN ('user', 'assistant') AND content <> ''
         EXCEPT
-        SELECT role, content FROM messages WHERE session_id IN (SELECT value FROM json_each(?5))
+        SELECT role, content FROM messages WHERE session_id IN (SELECT value FROM json_each(:onward))
     )
 """
 #: Whether a time is that of a row of some session.
@@ -96,9 +96,16 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _judged(context: Context, found: _Ended, last: float) -> Finding | None:
     onward = _continued(context, found.id) if found.reason == "compression" else []
-    late = (found.id, found.ended_at + _TOGETHER, *_begun(context, found.id, onward))
+    first_id, begun = _begun(context, found.id, onward)
+    late = {
+        "session": found.id,
+        "ended": found.ended_at + _TOGETHER,
+        "first_id": first_id,
+        "begun": begun,
+    }
     later = [row for (row,) in context.store.rows(LATER, late)]
-    astray = context.store.value(ASTRAY, (*late, json.dumps(onward))) if later and onward else None
+    texts = {**late, "onward": json.dumps(onward)}
+    astray = context.store.value(ASTRAY, texts) if later and onward else None
     if not later or (onward and not astray):
         return None
     return RULE.finding(
