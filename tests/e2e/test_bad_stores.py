@@ -109,7 +109,7 @@ NOISE = random.Random(7).randbytes(PAGE)
 
 #: What is wrong, how the audit ends, and the rule that says so, with words of its summary.
 NOT_A_STORE: dict[str, tuple[Damage, str, str]] = {
-    "empty": (content(b""), "STO001", "an empty file"),
+    "empty": (content(b""), "STO001", "an empty file, and nothing in the home shows that it was ever used"),
     "zeroed": (content(bytes(10 * PAGE)), "STO001", "nothing but zeros"),
     "a text": (content(b"Dear operator,\n" * 900), "STO001", "not an SQLite database"),
     "noise": (content(NOISE * 20), "STO001", "not an SQLite database"),
@@ -142,6 +142,10 @@ NOT_A_STORE: dict[str, tuple[Damage, str, str]] = {
 }
 
 
+#: Of these nothing tells whether anything was lost.
+UNDECIDABLE = {"empty"}
+
+
 @pytest.mark.parametrize("name", NOT_A_STORE)
 def test_what_cannot_be_read_is_a_finding_and_leaves_the_rest_open(
     audit: Audit, home: Path, name: str
@@ -151,7 +155,8 @@ def test_what_cannot_be_read_is_a_finding_and_leaves_the_rest_open(
     document = audit(home, code=3)
 
     (finding,) = document["findings"]
-    assert (finding["rule"], finding["verdict"]) == (rule, "fault")
+    assert finding["rule"] == rule
+    assert finding["verdict"] == ("undecidable" if name in UNDECIDABLE else "fault")
     assert words in finding["summary"]
     assert finding["remedy"]["text"]
     (store,) = document["stores"]
