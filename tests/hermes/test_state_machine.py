@@ -246,7 +246,7 @@ class Life(RuleBasedStateMachine):
         if self.home.session(session) is None or session in self.in_use():
             return
         if how == "title":
-            self.home.title(session, f"Titled {number} {self.made}")
+            self.home.title(session, f"Titled {number} {session}")
         elif how == "archive":
             self.home.store("set_session_archived", session, number % 2 == 0)
         elif how == "import":
