@@ -17,6 +17,7 @@ import msgspec
 from statemend import formats
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
+from statemend.audit.holes import highest_ever
 from statemend.audit.zone import BEHIND
 from statemend.errors import StatemendError
 from statemend.formats import archives, stores
@@ -28,7 +29,6 @@ _MOST_SESSIONS, _MOST_ROWS = 50, 100
 FIRST_SESSION = "SELECT MIN(started_at) FROM sessions WHERE typeof(started_at) IN ('real', 'integer')"
 FIRST_ROW = "SELECT timestamp FROM messages WHERE id = 1"
 ANY_ROW = "SELECT 1 FROM messages LIMIT 1"
-HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
 PRESENT = """
 SELECT 1 FROM sessions WHERE id = :session
 UNION ALL
@@ -65,8 +65,8 @@ class Beginning:
         self.at = min(times, default=float("inf"))
         self.empty = not times
         empty = context.store.value(ANY_ROW) is None
-        sequence = context.store.value(HIGHEST_EVER) if context.store.schema.has("sqlite_sequence") else None
-        self.highest = int(sequence) if isinstance(sequence, int) else 0 if empty else None
+        highest = highest_ever(context.store)
+        self.highest = 0 if highest is None and empty else highest
         first = context.store.value(FIRST_ROW)
         self._first_row = first if is_time(first) else float("inf") if self.highest == 0 else None
 

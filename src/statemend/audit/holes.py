@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
+from statemend.store.connection import Store
 
 #: Between which rows ids are missing, by the times of these.
 HOLES = """
@@ -32,14 +33,21 @@ def may_have_held(context: Context, at: float, within: float) -> bool:
     return any(before - within <= at <= after + within for before, after in holes)
 
 
+def highest_ever(store: Store) -> int | None:
+    """The highest row id that ``messages`` ever gave; ``None`` where the store does not tell."""
+    if not store.schema.has("sqlite_sequence"):
+        return None
+    highest = store.value(HIGHEST_EVER)
+    return highest if isinstance(highest, int) else None
+
+
 def _holes(context: Context) -> Iterator[tuple[float, float]]:
     """From when to when the rows of each stretch of missing ids may have been written."""
     store = context.store
-    counted = store.schema.has("sqlite_sequence")
-    highest = store.value(HIGHEST_EVER) if counted else None
+    highest = highest_ever(store)
     first, last = store.one(FIRST_ROW), store.one(LAST_ROW)
     if first is None or last is None:
-        if highest or not counted:
+        if highest or not store.schema.has("sqlite_sequence"):
             yield -math.inf, math.inf
         return
     if first[0] > 1:
@@ -47,7 +55,7 @@ def _holes(context: Context) -> Iterator[tuple[float, float]]:
     for at, next_at in store.rows(HOLES):
         before, after = _time(at, -math.inf), _time(next_at, math.inf)
         yield before, after if after >= before else math.inf  # an import brought older rows in there
-    if not isinstance(highest, int) or highest > last[0]:
+    if highest is None or highest > last[0]:
         yield _time(last[1], -math.inf), math.inf
 
 

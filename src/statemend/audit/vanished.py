@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
+from statemend.audit.holes import highest_ever
 from statemend.store.lineage import Node
 
 #: A continuation stores its first rows within this time (seconds): at the latest when the turn ends.
@@ -37,7 +38,6 @@ AROUND = """
     SELECT (SELECT MAX(m.id) FROM messages AS m WHERE m.session_id = ? AND m.id < began.id), began.id
     FROM (SELECT MIN(id) AS id FROM messages WHERE session_id = ?) AS began
 """
-HIGHEST_EVER = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
 #: What a rule that uses this module reads.
 READS = (STORED_BEFORE, LAST_ROW, GAPS, LATER_ROWS, AROUND)
 
@@ -52,8 +52,8 @@ def rows_vanished(context: Context, node: Node) -> bool:
         return True
     gaps = _gaps(context)
     gap = gaps[bisect_left(gaps, last)]
-    highest = context.store.value(HIGHEST_EVER) if context.store.schema.has("sqlite_sequence") else None
-    if gap == gaps[-1] and not (isinstance(highest, int) and highest > gap):
+    highest = highest_ever(context.store)
+    if gap == gaps[-1] and (highest is None or highest <= gap):
         return False
     between = context.store.rows(LATER_ROWS, (last, gap))
     end = _first_rows_until(node)
