@@ -86,9 +86,10 @@ class Pruning(NamedTuple):
 def prunable(context: Context) -> tuple[Prunable, ...]:
     """Every session that pruning takes when it and, where that counts, what continues it are old enough,
     ordered by id."""
-    spares_pinned = context.store.schema.has(*_SPARES_PINNED)
-    found = context.store.rows(PRUNABLE, {"spares_pinned": spares_pinned})
-    return context.once("prunable", lambda: tuple(Prunable(*values) for values in found))
+    wanted = {"spares_pinned": context.store.schema.has(*_SPARES_PINNED)}
+    return context.once(
+        "prunable", lambda: tuple(Prunable(*values) for values in context.store.rows(PRUNABLE, wanted))
+    )
 
 
 def schedule(context: Context, plan: Pruning, rows: Iterable[Prunable]) -> dict[str, float]:
