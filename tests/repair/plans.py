@@ -52,9 +52,13 @@ def digest(path: Path) -> str:
 def row(path: Path, table: str, column: str, value: Any) -> dict[str, Any]:
     """One whole row."""
     with closing(apsw.Connection(str(path))) as connection:
-        cursor = connection.execute(f'SELECT * FROM main."{table}" WHERE "{column}" IS ?', (value,))
-        names = [name for name, *_ in cursor.get_description()]
-        return dict(zip(names, next(cursor), strict=True))
+        return _row(connection, table, column, value)
+
+
+def _row(connection: apsw.Connection, table: str, column: str, value: Any) -> dict[str, Any]:
+    cursor = connection.execute(f'SELECT * FROM main."{table}" WHERE "{column}" IS ?', (value,))
+    names = [name for name, *_ in cursor.get_description()]
+    return dict(zip(names, next(cursor), strict=True))
 
 
 def cells(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,4 +163,6 @@ def mixed(folder: Path, release: Path) -> tuple[Path, Path]:
 
 def row_of_release(release: Path, session: str) -> dict[str, Any]:
     """The row of a session as the release wrote it."""
-    return row(release, "sessions", "id", session)
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with closing(apsw.Connection(f"file:{release}?immutable=1", flags=flags)) as connection:
+        return _row(connection, "sessions", "id", session)
