@@ -52,6 +52,8 @@ def test_ends_are_known_from_the_store_and_from_what_was_exported_of_deleted_ses
     home.chat("here", ended_at=START + 7, end_reason="compression")
     home.chat("kept", ended_at=START + 8, end_reason="cli_close")
     home.chat("odd", ended_at="soon", end_reason="compression")
+    home.chat("first", ended_at=START + 9, end_reason="compression")
+    home.chat("second", started_at=START + 9, parent_session_id="first")
     exported(
         home,
         "a",
@@ -63,7 +65,12 @@ def test_ends_are_known_from_the_store_and_from_what_was_exported_of_deleted_ses
     page(home, "paper", "Taxes")
     page(home, "unended", "Garden", ended_at="")
 
-    assert ends(home) == [End(START + 7), End(END, "Plan", True), End(END, "Taxes", False)]
+    assert ends(home) == [
+        End(START + 7),
+        End(START + 9, continued=True),
+        End(END, "Plan", True),
+        End(END, "Taxes", False),
+    ]
 
 
 @pytest.mark.parametrize(

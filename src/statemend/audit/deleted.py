@@ -7,7 +7,7 @@ whole: its older turns belong to another session. The two are told apart here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ _SEGMENTED = (Kind.MARKDOWN, Kind.QMD)
 
 _NO_WITNESS = frozenset({Kind.REQUEST_DUMP, Kind.PENDING, Kind.RESCUE_JSONL, Kind.RESPONSES})
 
-COMPRESSION_ENDS = "SELECT ended_at FROM sessions WHERE end_reason = 'compression'"
+COMPRESSION_ENDS = "SELECT id, ended_at FROM sessions WHERE end_reason = 'compression'"
 
 
 class Witness(msgspec.Struct, frozen=True):
@@ -131,16 +131,22 @@ def joins(before: Witness, after: Witness) -> bool:
 
 class End(NamedTuple):
     """When a session ended by compression (epoch seconds). ``title`` is that of a session of which only a
-    Markdown export is left: that does not say why it ended, so the titles have to fit."""
+    Markdown export is left: that does not say why it ended, so the titles have to fit. ``continued``: the
+    store has its continuation."""
 
     at: float
     title: str | None = None
     sure: bool = True
+    continued: bool = False
 
 
 def compression_ends(context: Context) -> list[End]:
     """The ends by compression in the store, and those that exports of deleted sessions tell of."""
-    ends = [End(at) for (at,) in context.store.rows(COMPRESSION_ENDS) if is_time(at)]
+    ends = [
+        End(at, continued=bool(context.graph.continuations(session_id)))
+        for session_id, at in context.store.rows(COMPRESSION_ENDS)
+        if is_time(at)
+    ]
     present = {session.session_id for session in context.coverage if session.present}
     for artifact, section in context.inventory.sections():
         if section.session_id in present:
@@ -155,9 +161,12 @@ def compression_ends(context: Context) -> list[End]:
 
 def rotated(witness: Witness, ends: Sequence[End]) -> bool:
     """Whether the session was begun by a compression: it says so, holds older messages than itself, or starts
-    where another session was ended by compression."""
-    if witness.follows or witness.carried:
-        return True
+    where another session was ended by compression that lacks its continuation."""
+    return witness.follows or witness.carried or starts_at_one(witness, [e for e in ends if not e.continued])
+
+
+def starts_at_one(witness: Witness, ends: Iterable[End]) -> bool:
+    """Whether the session starts where one of these was ended."""
     started_at = witness.remains.started_at
     return started_at is not None and any(
         abs(end.at - started_at) <= ROTATION_WINDOW and (end.sure or _titles_fit(end.title, witness.title))

@@ -207,6 +207,28 @@ def test_a_session_that_starts_where_another_was_compressed_is_silent(build: Bui
     assert home.findings("EXP002") == []
 
 
+@pytest.mark.parametrize(("carried", "expected"), [(False, Verdict.UNDECIDABLE), (True, Verdict.FAULT)])
+def test_where_the_compressed_one_goes_on_here_it_can_only_be_a_second_continuation(
+    build: Build, carried: bool, expected: Verdict
+) -> None:
+    home = build()
+    home.chat("old", 4, started_at=START - 900, ended_at=START - 2, end_reason="compression")
+    home.chat("old goes on", 4, started_at=START - 1, parent_session_id="old")
+    exported(home, *after(), *([row(12, "user", "from before", START + 300)] if carried else []))
+    (finding,) = home.findings("EXP002")
+    assert finding.verdict is expected
+    assert facts(finding)["began where a session was compressed that has its continuation"] is True
+
+
+@pytest.mark.parametrize("marker", ["_branched_from", "_delegate_from"])
+def test_a_child_that_is_no_continuation_settles_nothing(build: Build, marker: str) -> None:
+    home = build()
+    home.chat("old", 4, started_at=START - 900, ended_at=START - 2, end_reason="compression")
+    home.chat("child", 4, started_at=START - 500, parent_session_id="old", model_config={marker: "old"})
+    exported(home, *after())
+    assert home.findings("EXP002") == []
+
+
 def test_messages_older_than_the_session_are_carried_ones(build: Build) -> None:
     home = build()
     exported(home, row(8, "user", "before", START - 500), *after())

@@ -11,20 +11,21 @@ against the same live rows, reports success and deletes all rows of the session.
 release and deleting later, by hand or by pruning, ends the same way.
 
 How we know
-No row of the session is left. An export is taken for one of live rows when it begins with a summary (at
-most three messages, as many as compaction keeps, stand before it), shows no row as no longer live, and does
-not hold more messages than were live. That the older turns were in this very session is certain when a
-message behind the summary is older than the summary and not older than the session. It is taken for
-certain, too, when the session is at least a minute older than the summary and took place in the terminal or
-the desktop program, where nothing but an in-place compaction does that. The rule is silent when a rotating
-compression began the session, whose older turns are another session's: it names a parent, holds messages
-older than itself, or starts where another session was ended by compression. It is silent when any other
-artifact shows archived messages, or reaches from before the compaction to the first turns that this one
-shows. Otherwise it is undecidable. So it is where the store never held the session, as far as its row ids
-tell: none is missing from within a day of the summary. Then it may be an export of another store, which has
-everything still. Another store that still has the session is named: it can be restored from
-there as long as that lies here, and Hermes deletes its own snapshots in their turn. Texts that an old search
-index kept of messages that are gone are counted: the lost turns may be among them.
+No row of the session is left. An export is taken for one of live rows when it begins with a summary (at most
+three messages, as many as compaction keeps, stand before it), shows no row as no longer live, and does not
+hold more messages than were live. That the older turns were in this very session is certain when a message
+behind the summary is older than the summary and not older than the session. It is taken for certain, too,
+when the session is at least a minute older than the summary and took place in the terminal or the desktop
+program, where nothing but an in-place compaction does that. The rule is silent when a rotating compression
+began the session, whose older turns are another session's: it names a parent, holds messages older than
+itself, or starts where another session was ended by compression. Where the store has the continuation of that
+one, this can only be a second: then it is undecidable, unless a message proves the compaction. The rule is
+silent, too, when any other artifact shows archived messages, or reaches from before the compaction to the
+first turns that this one shows. Otherwise it is undecidable. So it is where the store never held the session,
+as far as its row ids tell: none is missing from within a day of the summary. Then it may be an export of
+another store, which has everything still. Another store that still has the session is named: it can be
+restored from there as long as that lies here, and Hermes deletes its own snapshots in their turn. Texts that
+an old search index kept of messages that are gone are counted: the lost turns may be among them.
 
 What to do
 Keep the export; it is the best there is. Look for a copy of the store from before the deletion:
@@ -51,6 +52,7 @@ from statemend.audit.deleted import (
     is_from_before,
     joins,
     rotated,
+    starts_at_one,
     witnesses,
 )
 from statemend.audit.elsewhere import stores_with_session
@@ -83,11 +85,13 @@ def check(context: Context) -> Iterator[Finding]:
         if ends is None:
             ends = compression_ends(context)
         if best.inside or not any(rotated(witness, ends) for witness in partial):
-            yield _finding(context, session, best, everything, earlier)
+            yield _finding(context, session, best, everything, earlier, beside=starts_at_one(best, ends))
 
 
-def _verdict(best: Witness, earlier: Sequence[Witness], was_here: bool) -> tuple[Verdict, Severity]:
-    certain = was_here and (best.inside or (best.older and best.only_in_place))
+def _verdict(
+    best: Witness, earlier: Sequence[Witness], *, was_here: bool, beside: bool
+) -> tuple[Verdict, Severity]:
+    certain = was_here and (best.inside or (best.older and best.only_in_place and not beside))
     if certain and not earlier and not best.remains.filtered:
         return Verdict.FAULT, Severity.CRITICAL
     return Verdict.UNDECIDABLE, Severity.HIGH
@@ -99,9 +103,11 @@ def _finding(
     best: Witness,
     everything: Sequence[Witness],
     earlier: Sequence[Witness],
+    *,
+    beside: bool,
 ) -> Finding:
     was_here = best.summary_at is None or may_have_held(context, best.summary_at, _ANY_ZONE)
-    verdict, severity = _verdict(best, earlier, was_here)
+    verdict, severity = _verdict(best, earlier, was_here=was_here, beside=beside)
     remains = best.remains
     sha256 = next(each.sha256 for each in context.inventory.artifacts if each.path == remains.artifact)
     stores = stores_with_session(context, session)
@@ -127,6 +133,7 @@ def _finding(
             ("summary made at", moment(best.summary_at)),
             ("a shown message stood before the compaction", best.inside),
             ("rows missing here from about then", was_here),
+            ("began where a session was compressed that has its continuation", beside or None),
             ("source", words(best.fields.get("source"), 40)),
             ("sha256 of the export", sha256),
             ("exports from before the compaction", len(earlier)),
