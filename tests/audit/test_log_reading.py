@@ -16,6 +16,7 @@ from tests.audit.builder import START, HomeBuilder
 
 from statemend.formats import files
 from statemend.formats.logs import render_line
+from statemend.repair.planner import make_plan
 from statemend.report.produce import produce
 
 Build = Callable[..., HomeBuilder]
@@ -78,6 +79,18 @@ def test_a_scan_opens_each_log_for_its_kind_and_once_for_all_that_it_tells(
     assert any(event.kind == "append-failed" for event in report.timeline)
     if rules != ["LIF"]:
         assert {finding.rule for finding in report.findings} >= set(ASKING)
+
+
+def test_a_plan_opens_each_log_as_often_as_a_scan(home: HomeBuilder, opened: Counter[str]) -> None:
+    """Of an orphan's row the logs tell the model and the platform, and whether it was deleted."""
+    home.message("talked", timestamp=START + 90_000)
+
+    plan = make_plan(home.root)
+
+    (step,) = (step for step in plan.steps if step.recipe == "rebuild-session")
+    (source,) = (source for source in step.sources if source.column == "sessions.model")
+    assert (source.artifact, source.locator) == (str(home.root / "logs/agent.log"), "line 1001")
+    assert (opened["agent.log"], opened["agent.log.1.gz"]) == (2, 2)
 
 
 def test_a_log_that_cannot_be_read_leaves_undetermined_what_it_may_tell(

@@ -254,8 +254,30 @@ def test_the_turns_of_each_session_are_gathered(tmp_path: Path) -> None:
     lines += [begun(hours[0], "b"), begun("2026-13-41 99:00:00,123", "b")]
     first, second = logs.read(wrote(tmp_path / "agent.log", "".join(lines))).turns
     assert (first.session_id, first.first, first.last) == ("a", hours[1], hours[0])
+    assert (first.line, first.model, first.platform) == (1, "m", "cli")
     assert list(first.times) == [1788260400.0, 1788253200.5, 1788256800.0]
     assert (second.session_id, second.first, second.last, len(second.times)) == ("b", hours[0], hours[0], 1)
+
+
+def test_the_latest_turn_and_the_latest_deletion_of_each_session_are_told(tmp_path: Path) -> None:
+    def line(second: int, text: str) -> str:
+        return logs.render_line(f"2026-09-01 10:00:0{second},000", "INFO", "gateway.session", text)
+
+    turn = "conversation turn: session=a model={} provider=p platform={} history=0"
+    gone = "SessionStore removed {} for deleted session a"
+    lines = [
+        line(2, turn.format("old", "cli")),
+        line(4, turn.format("new", "telegram")),
+        line(3, turn.format("back", "cli")),
+        line(6, gone.format("1 routing entry")),
+        line(7, gone.format("2 routing entries")),
+        line(5, gone.format("1 routing entry")),
+        gone.format("1 routing entry") + "\n",
+    ]
+    log = logs.read(wrote(tmp_path / "gateway.log", "".join(lines)))
+    (turns,) = log.turns
+    assert (turns.line, turns.last[-5:], turns.model, turns.platform) == (2, "4,000", "new", "telegram")
+    assert [(each.session_id, each.line, each.clock[-5:]) for each in log.removals] == [("a", 5, "7,000")]
 
 
 TRACEBACK = f"""Traceback (most recent call last):

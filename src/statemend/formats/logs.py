@@ -27,7 +27,7 @@ from statemend.formats import clock, files
 from statemend.formats.artifact import Artifact, Kind
 from statemend.formats.log_lines import CHUNK, LogLines, unpacked_head
 from statemend.formats.log_patterns import MARKS, match_failure
-from statemend.formats.log_turns import TURN_MARK, TurnLines, Turns
+from statemend.formats.log_turns import REMOVAL_MARK, TURN_MARK, Removal, TurnLines, Turns
 
 #: Its lines are no messages of a session.
 SHOWN: Final[frozenset[Kind]] = frozenset()
@@ -62,10 +62,11 @@ class AppendFailure(msgspec.Struct, frozen=True, gc=False):
 
 class Log(Artifact, frozen=True):
     """A log as an artifact, without sections, and what it tells: ``failures`` in the order of the file, the
-    ``turns`` of each session."""
+    ``turns`` of each session, and the ``removals``, at most one of each session."""
 
     failures: tuple[AppendFailure, ...] = ()
     turns: tuple[Turns, ...] = ()
+    removals: tuple[Removal, ...] = ()
 
 
 def recognise(head: bytes) -> Kind | None:
@@ -83,10 +84,10 @@ def read(path: Path) -> Log:
     scan, failures, turns = files.Scan(path), _FailureLines(str(path)), TurnLines()
     chunks = scan.chunks(CHUNK)
     lines = LogLines(chunks)
-    for number, data in lines.marked((*MARKS, TURN_MARK)):
+    for number, data in lines.marked((*MARKS, TURN_MARK, REMOVAL_MARK)):
         text = _decode(data)
-        if TURN_MARK in data:
-            turns.take(text)
+        if TURN_MARK in data or REMOVAL_MARK in data:
+            turns.take(number, text)
         if any(mark in data for mark in MARKS):
             failures.take(number, text)
     for _ in chunks:  # the digest is also over what lies behind a fault
@@ -99,7 +100,8 @@ def read(path: Path) -> Log:
         sha256=scan.sha256,
         damage=lines.fault,
         failures=tuple(failures.found),
-        turns=turns.by_session(),
+        turns=turns.turns(),
+        removals=turns.removals(),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,9 @@ import msgspec
 
 from statemend.errors import Undetermined
 from statemend.evidence.inventory import Inventory
-from statemend.formats.files import Scan, chunk, size
-from statemend.formats.log_lines import CHUNK, LogLines
-from statemend.formats.log_turns import TURN, TURN_MARK
+from statemend.formats.files import chunk, size
 from statemend.repair.plan import Source
 from statemend.store.connection import Store
-
-#: How 0.22's gateway says that a session was deleted that it had routes to.
-_DELETED = re.compile(r"SessionStore removed \d+ routing entr(?:y|ies) for deleted session (?P<session>\S+)")
-_MARKS = (TURN_MARK, b" for deleted session ")
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
 
 _ROUTES = "SELECT scope, session_key, entry_json FROM gateway_routing ORDER BY updated_at"
 #: Where the gateway keeps its routes too; what the store lacks it takes from there.
@@ -68,43 +60,25 @@ class Route(msgspec.Struct, frozen=True):
 
 
 def read_logs(inventory: Inventory) -> Logged:
-    """Read every log once. A log that cannot be read tells nothing."""
+    """What the logs tell, of each session the latest."""
     turns: dict[str, Line] = {}
     deletions: dict[str, Line] = {}
-    for artifact in inventory.logs:
-        try:
-            for number, text in _marked(Path(artifact.path)):
-                _take(turns, TURN.search(text), artifact.path, number, text)
-                _take(deletions, _DELETED.search(text), artifact.path, number, text)
-        except Undetermined:
-            continue
+    for log in inventory.logs:
+        for turn in log.turns:
+            line = Line(log.path, turn.line, turn.last, _named(turn.model), _named(turn.platform))
+            _keep_later(turns, turn.session_id, line)
+        for removal in log.removals:
+            _keep_later(deletions, removal.session_id, Line(log.path, removal.line, removal.clock))
     return Logged(turns, deletions)
 
 
-def _marked(path: Path) -> Iterator[tuple[int, str]]:
-    for number, data in LogLines(Scan(path).chunks(CHUNK)).marked(_MARKS):
-        yield number, data.decode("utf-8", "backslashreplace")
+def _keep_later(lines: dict[str, Line], session_id: str, line: Line) -> None:
+    known = lines.get(session_id, line)
+    lines[session_id] = max(known, line, key=lambda each: (each.clock, each.path))
 
 
-def _take(lines: dict[str, Line], found: re.Match[str] | None, path: str, number: int, text: str) -> None:
-    clock = _CLOCK.match(text)
-    if found is None or clock is None:
-        return
-    said = found.groupdict()
-    line = Line(
-        path=path,
-        number=number,
-        clock=clock[0],
-        model=_named(said.get("model")),
-        platform=_named(said.get("platform")),
-    )
-    known = lines.get(said["session"])
-    if known is None or (known.clock, known.path, known.number) <= (line.clock, line.path, line.number):
-        lines[said["session"]] = line
-
-
-def _named(word: str | None) -> str | None:
-    return None if word in (None, "", "unknown", "none", "None") else word
+def _named(word: str) -> str | None:
+    return None if word in ("", "unknown", "none", "None") else word
 
 
 def read_routes(store: Store, inventory: Inventory) -> dict[str, Route]:
