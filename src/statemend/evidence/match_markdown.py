@@ -52,16 +52,38 @@ def match_markdown(rows: SessionRows, document: Document) -> Tally:
 
 def renderings_of(rows: Iterable[Message], document: Document) -> Iterator[tuple[int, bytes]]:
     """Row ids with what stands in the file for a row, if it is there."""
+    for row_id, rendering in _written(rows, document):
+        yield row_id, rendering
+        for converted in _converted(rendering):
+            yield row_id, converted
+
+
+def conversions(rows: Iterable[Message], document: Document) -> dict[bytes, bytes]:
+    """What stands in the file for rows whose line ends something converted → what the exporter wrote."""
+    return {
+        converted: rendering
+        for _, rendering in _written(rows, document)
+        for converted in _converted(rendering)
+    }
+
+
+def _converted(rendering: bytes) -> set[bytes]:
+    """What becomes of a rendering when something converts the line ends of the whole file."""
+    if b"\r" not in rendering:
+        return set()
+    unix = rendering.replace(b"\r\n", b"\n")
+    return {unix, unix.replace(b"\r", b"\n")} - {rendering}
+
+
+def _written(rows: Iterable[Message], document: Document) -> Iterator[tuple[int, bytes]]:
+    """Row ids with what an exporter writes for a row."""
     digest = document.footer.sha256 if document.footer is not None else None
     quoted = digest is not None and document.data.find(digest.encode(), 0, document.block_end) >= 0
     for row in rows:
         for rendering in _shown(row):
             if quoted and digest is not None:
                 rendering = rendering.replace(PLACEHOLDER, digest)
-            data = rendering.encode("utf-8", "surrogatepass")
-            yield row.id, data
-            if document.crlf and b"\r\n" in data:
-                yield row.id, data.replace(b"\r\n", b"\n")
+            yield row.id, rendering.encode("utf-8", "surrogatepass")
 
 
 def _shown(row: Message) -> set[str]:

@@ -11,6 +11,10 @@ import pytest
 from tests.audit.builder import DATA, EXPORTED, START, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
+from statemend.formats.artifact import Kind
+from statemend.formats.markdown import render
+from statemend.store.connection import open_for_audit
+from statemend.store.history import View, messages
 
 pytestmark = pytest.mark.built("EXP003", "no release alters an export that it has written")
 
@@ -190,3 +194,50 @@ def test_a_converted_copy_of_the_listed_file_is_a_leftover(build: Build, mark: b
     path.write_bytes(mark + path.read_bytes().replace(b"\n", b"\r\n"))
     (finding,) = home.findings("EXP003")
     assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.LOW)
+
+
+CRLF = {
+    "to those of Unix": lambda data: data.replace(b"\r\n", b"\n"),
+    "to those of Windows": lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
+    "as Python reads text": lambda data: data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"),
+}
+
+
+def of_two_kinds(home: HomeBuilder, lineage: tuple[str, ...] = ()) -> Path:
+    """An export of sessions whose messages have line ends of every kind."""
+    sessions = lineage or ("s",)
+    for number, each in enumerate(sessions):
+        home.session(each, started_at=START + 100 * number)
+        for text in ("one\r\ntwo", "plain\nlines", "a lone\rone", "and two\r\r\nof them", "the end\r\n"):
+            home.message(each, "user", text)
+    with open_for_audit(home.store) as store:
+        segments = [(each, list(messages(store, each, View.RAW))) for each in sessions]
+    fields = {"id": sessions[-1], "title": "Ends", "source": "cli", "started_at": START, "model": "m"}
+    text = render(fields, segments, kind=Kind.MARKDOWN, exported_at=START + 9000, lineage=lineage)
+    return home.file("session-exports/ends.md", text.encode())
+
+
+@pytest.mark.parametrize("lineage", [(), ("first", "second")], ids=["single", "lineage"])
+@pytest.mark.parametrize("convert", CRLF.values(), ids=CRLF)
+def test_line_ends_inside_of_messages_may_be_converted_too(
+    build: Build, convert: Callable[[bytes], bytes], lineage: tuple[str, ...]
+) -> None:
+    home = build("0.19.0")
+    path = of_two_kinds(home, lineage)
+    written = path.read_bytes()
+    assert home.findings("EXP003") == []
+    path.write_bytes(convert(written))
+    (finding,) = home.findings("EXP003")
+    assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.LOW)
+    assert home.findings("EXP005") == []
+
+    path.write_bytes(convert(written).replace(b"plain", b"other"))
+    assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.FAULT]
+
+
+def test_of_a_session_that_is_gone_a_conversion_cannot_be_told(build: Build) -> None:
+    home = build("0.19.0")
+    path = of_two_kinds(home)
+    path.write_bytes(path.read_bytes().replace(b"\r\n", b"\n"))
+    home.sql("DELETE FROM messages", "DELETE FROM sessions")
+    assert [finding.verdict for finding in home.findings("EXP003")] == [Verdict.FAULT]

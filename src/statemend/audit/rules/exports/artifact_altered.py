@@ -16,8 +16,9 @@ returns, a message that quotes a checksum line, a message that quotes the placeh
 intact files. A JSONL line and the object of a saved session must be complete JSON, an HTML page must end.
 What a running agent writes for itself (snapshots, transcripts, dumps of requests) is no export and not
 judged here. A file that lists another time of export than the manifest is another export, not an altered
-one: undecidable. One that is the listed file but for its line ends and a byte order mark was only
-converted: a leftover.
+one: undecidable. One that is the file that was written but for its line ends and a byte order mark was only
+converted: a leftover. Where line ends inside of messages were converted too, the messages of the store tell
+what they were: with these put back, the checksum holds.
 
 What to do
 Export the session again while the store still has it. If the store has lost it, keep the file as it is and
@@ -41,13 +42,16 @@ from statemend.audit.context import Context
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import Family, Level, Rule
+from statemend.evidence.line_ends import only_line_ends
 from statemend.formats import files, manifest
 from statemend.formats.artifact import AUTOMATIC, Artifact, Kind
 from statemend.formats.manifest import ManifestLine
+from statemend.formats.markdown import Document
 
 #: The manifest's line is written this long (seconds) after the time in the file, at most.
 _SAME_EXPORT = 60.0
 _LINES = frozenset({Kind.JSONL, Kind.PROMPTS_JSONL, Kind.MANIFEST, Kind.TRACE})
+_TEXTS = frozenset({Kind.MARKDOWN, Kind.QMD})
 _UNSETTLED = re.compile(r"changed while it was read|too long to be read")
 
 
@@ -71,16 +75,19 @@ def check(context: Context) -> Iterator[Finding]:
     listed = manifest_lines(context)
     for artifact in (*context.inventory.artifacts, *context.inventory.manifests):
         line, source = listed.get(os.path.realpath(artifact.path), (None, None))
-        if artifact.kind in AUTOMATIC:
-            continue
-        if artifact.kind is Kind.EMPTY:
-            if line is None and not artifact.path.endswith(".jsonl"):
-                continue
-            yield _finding(context, artifact, "the file is empty", line, source)
-        elif artifact.damage is not None:
-            yield _finding(context, artifact, artifact.damage, line, source)
-        elif line is not None and line.sha256 != artifact.sha256:
-            yield _finding(context, artifact, "it is not the file that the manifest lists", line, source)
+        fault = _fault(artifact, line)
+        if fault is not None and artifact.kind not in AUTOMATIC:
+            yield _finding(context, artifact, fault, line, source)
+
+
+def _fault(artifact: Artifact, line: ManifestLine | None) -> str | None:
+    """What is wrong with a file, or ``None``."""
+    if artifact.kind is Kind.EMPTY:
+        return "the file is empty" if line is not None or artifact.path.endswith(".jsonl") else None
+    if artifact.damage is not None:
+        return artifact.damage
+    is_listed = line is None or line.sha256 == artifact.sha256
+    return None if is_listed else "it is not the file that the manifest lists"
 
 
 def begins_as_lines(artifact: Artifact) -> bool:
@@ -90,7 +97,7 @@ def begins_as_lines(artifact: Artifact) -> bool:
     return head.lstrip().startswith(b"{")
 
 
-def _verdict(artifact: Artifact, line: ManifestLine | None) -> tuple[Verdict, Severity]:
+def _verdict(context: Context, artifact: Artifact, line: ManifestLine | None) -> tuple[Verdict, Severity]:
     if artifact.kind is Kind.EMPTY and line is None:
         return Verdict.UNDECIDABLE, Severity.LOW
     if artifact.damage is not None and _UNSETTLED.search(artifact.damage):
@@ -101,33 +108,42 @@ def _verdict(artifact: Artifact, line: ManifestLine | None) -> tuple[Verdict, Se
         times = [section.exported_at for section in artifact.sections if section.exported_at is not None]
         if any(abs(line.exported_at - at) > _SAME_EXPORT for at in times):
             return Verdict.UNDECIDABLE, Severity.MEDIUM
-        if _is_converted(artifact, line):
-            return Verdict.LEFTOVER, Severity.LOW
+    if artifact.kind in _TEXTS and _is_converted(context, artifact, line):
+        return Verdict.LEFTOVER, Severity.LOW
     return Verdict.FAULT, Severity.HIGH
 
 
-def _is_converted(artifact: Artifact, line: ManifestLine) -> bool:
-    """Whether a Markdown or QMD file is the listed one with other line ends, or behind a byte order mark."""
-    if artifact.kind not in (Kind.MARKDOWN, Kind.QMD):
-        return False
+def _is_converted(context: Context, artifact: Artifact, line: ManifestLine | None) -> bool:
+    """Whether a file is the one that was written, with other line ends, or behind a byte order mark."""
+    if artifact.damage is not None:
+        document = Document.load(Path(artifact.path))
+        return context.trusts("messages") and only_line_ends(context.store, document)
     data = files.chunk(Path(artifact.path), 0, artifact.size).removeprefix(files.BYTE_ORDER_MARK)
     unix = data.replace(b"\r\n", b"\n")
     forms = (data, unix, unix.replace(b"\n", b"\r\n"))
-    return line.sha256 in {hashlib.sha256(form).hexdigest() for form in forms}
+    return line is not None and line.sha256 in {hashlib.sha256(form).hexdigest() for form in forms}
 
 
 def _finding(
     context: Context, artifact: Artifact, fault: str, line: ManifestLine | None, source: str | None
 ) -> Finding:
-    verdict, severity = _verdict(artifact, line)
+    verdict, severity = _verdict(context, artifact, line)
     sessions = list(dict.fromkeys(each.session_id for each in artifact.sections if each.session_id))
+    summary = f"The {artifact.kind.value} file is not to be relied on: {fault}."
+    remedy = "Export again while the store has the session; if it has not, compare the file with a backup."
+    if verdict is Verdict.LEFTOVER:
+        summary = (
+            f"Something converted the line ends of this {artifact.kind.value} file, or put a byte order mark "
+            "before it; all else is as it was written."
+        )
+        remedy = "Nothing is to be done: no word is lost. Whatever compares bytes takes it for another file."
     return RULE.finding(
         context,
         session=sessions[0] if len(sessions) == 1 else None,
         artifact=artifact.path,
         verdict=verdict,
         severity=severity,
-        summary=f"The {artifact.kind.value} file is not to be relied on: {fault}.",
+        summary=summary,
         evidence=(
             ("what is wrong", fault),
             ("size in bytes", artifact.size),
@@ -138,7 +154,7 @@ def _finding(
             ("line of the manifest", line.line if line else None),
             ("sessions in the file", len(sessions)),
         ),
-        remedy="Export again while the store has the session; if it has not, compare the file with a backup.",
+        remedy=remedy,
     )
 
 
