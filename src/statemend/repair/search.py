@@ -25,14 +25,14 @@ def rebuild(connection: RepairConnection, index: str) -> None:
 
     One that reads the messages table is rebuilt by SQLite. One that keeps a copy of its own text is first
     rebuilt from that copy, then brought in line with the messages: rows that it lacks are added, rows of
-    messages that are gone or changed are dropped or written anew.
+    messages that changed are written anew. Rows of messages that are gone stay: it may be the only copy of
+    their text.
     """
     name = quoted(index)
     with connection.allowing({index: Allowed(insert=True, delete=True)}):
         connection.execute(rebuilding(index))
         if not keeps_text(connection.store, index):
             return
-        connection.execute(f"DELETE FROM main.{name} WHERE rowid NOT IN (SELECT id FROM main.messages)")
         stale = (
             f"SELECT m.id FROM main.messages AS m LEFT JOIN main.{name} AS f ON f.rowid = m.id "
             f"WHERE f.rowid IS NULL OR f.content IS NOT {_TEXT}"

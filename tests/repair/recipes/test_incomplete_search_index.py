@@ -12,6 +12,7 @@ from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
 from statemend.repair.planner import draft
 from statemend.repair.run import State
+from statemend.repair.undo import undo
 
 Build = Callable[..., HomeBuilder]
 
@@ -54,18 +55,41 @@ def test_what_an_index_without_texts_kept_is_dropped(build: Build, version: str)
     assert home.findings("FTS002", deep=True) == []
 
 
-def test_the_only_copy_of_a_text_is_left_alone(build: Build) -> None:
+KEPT = "SELECT COUNT(*) FROM messages_fts_content WHERE c0 LIKE '% of b%'"
+
+
+@pytest.mark.parametrize("damage", ["lacks messages", "damaged"])
+def test_the_only_copy_of_a_text_stays(build: Build, damage: str) -> None:
     home = build("0.19.0")
     home.chat("a", 4)
     home.chat("b", 2)
     with without_triggers(home, event="delete"):
         home.sql("DELETE FROM messages WHERE session_id = 'b'", "DELETE FROM sessions WHERE id = 'b'")
-    with without_triggers(home):
-        home.turns("a", 1)
+    if damage == "damaged":
+        home.sql("UPDATE messages_fts_data SET block = zeroblob(length(block)) WHERE id > 10")
+    else:
+        with without_triggers(home):
+            home.turns("a", 1)
     made = plan(home)
-    assert made.steps == ()
-    left = [each for each in made.left if "only copy" in each.reason]
-    assert {each.rule for each in left} == {"FTS001", "FTS002"}
+    assert [step.reindex for step in made.steps] == [("messages_fts",)]
+    assert {each.rule for each in made.left if "only copy" in each.reason} == {"FTS002"}
+    carried_out(home, made)
+    assert home.sql(KEPT) == [(2,)]
+    assert undo(home.root.parent / "run", now=NOW).state is State.UNDONE
+    assert home.sql(KEPT) == [(2,)]
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.19.0"])
+def test_what_an_index_is_to_hold_is_not_guessed_without_its_trigger(build: Build, version: str) -> None:
+    home = build(version)
+    home.chat("a", 4)
+    home.sql("DROP TRIGGER messages_fts_insert")
+    home.turns("a", 2)
+    home.sql("UPDATE sessions SET message_count = 99")
+    made = plan(home)
+    assert [step.recipe for step in made.steps] == ["counters"]
+    assert {each.rule for each in made.left if "trigger" in each.reason} >= {"FTS001"}
+    carried_out(home, made)
 
 
 def test_an_index_that_is_damaged_and_lacks_messages_is_built_once(build: Build) -> None:

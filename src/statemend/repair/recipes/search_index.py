@@ -1,9 +1,9 @@
 """Build a damaged or incomplete search index anew from the messages.
 
-A search index holds nothing that the messages do not: rebuilding it loses nothing. Where it kept the texts of
-messages that are gone, it may be their only copy, and is left alone. It is left to Hermes where a message
-holds a NUL, for releases of SQLite split such text differently, and an index that one of them built cannot be
-kept up by another. Damage to tables and to other indexes is left alone.
+Where a search index holds nothing that the messages do not, rebuilding it loses nothing. Where it kept texts
+of messages that are gone, it may be their only copy, and they stay in it. It is left to Hermes where a
+message holds a NUL, for releases of SQLite split such text differently, and an index that one of them built
+cannot be kept up by another. Damage to tables and to other indexes is left alone.
 """
 
 from __future__ import annotations
@@ -18,16 +18,11 @@ from statemend.repair.search import keeps_text
 
 #: The indexes whose tokenizers are part of SQLite.
 _OURS = ("messages_fts", "messages_fts_trigram")
-#: Whether an index has a row of a message that is gone.
-_GONE = """
-    SELECT EXISTS (SELECT 1 FROM main.{index}_docsize AS d
-                   WHERE NOT EXISTS (SELECT 1 FROM messages AS m WHERE m.id = d.id))
-"""
-_DAMAGED = "STO003"
+_SURPLUS = "FTS002"
 _WHY = {
-    _DAMAGED: "Its pages are damaged; everything in it comes from the messages, which are sound.",
-    "FTS001": "It lacks messages; everything in it comes from them.",
-    "FTS002": "It holds rows of messages that are gone, and no text of them.",
+    "STO003": "Its pages are damaged; the messages that it comes from are sound.",
+    "FTS001": "It lacks messages that are there.",
+    _SURPLUS: "It holds rows of messages that are gone, and no text of them.",
 }
 
 
@@ -46,12 +41,12 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
             "messages hold NULs, which releases of SQLite split differently: have Hermes rebuild it",
         )
         return
-    if (
-        finding.rule != _DAMAGED
-        and keeps_text(context.store, str(name))
-        and context.store.value(_GONE.format(index=name))
-    ):
+    keeps = damage.get("keeps a copy of every text")
+    if keeps and finding.rule == _SURPLUS:
         yield leave(finding, "it holds the only copy of messages that are gone: save what is wanted first")
+        return
+    if keeps and not keeps_text(context.store, str(name)):
+        yield leave(finding, "the trigger that tells what goes into it is missing: have Hermes rebuild it")
         return
     yield Step(
         id=step_id(RECIPE.name, finding),
