@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.audit.builder import facts
-from tests.hermes.home import HermesError, HermesHome, assistant, user
+from tests.hermes.home import HOUR, HermesError, HermesHome, assistant, user
 
 from statemend.audit.engine import audit
 from statemend.audit.finding import Verdict
@@ -93,3 +93,24 @@ def test_messages_left_behind_are_orphans_that_refuse_each_append(
 
     assert finding.subject.session == GONE
     assert len(finding.subject.message_ids) == 2
+
+
+def test_a_gateway_in_utc_beside_a_command_line_in_local_time(hermes_home: MakeHome) -> None:
+    """Most sessions tell the zone of the one, and the turn that is lost was the other's."""
+    shell = hermes_home("0.19.0", zone="Asia/Kolkata")
+    for minute in range(3):
+        shell.chat(f"20260801_143{minute}00_aaaaaa").turns(1)
+    gateway = hermes_home("0.19.0", zone="UTC", now=shell.now)
+    chat = gateway.resume(gateway.gateway_session("1"), "telegram")
+    chat.turns(1)
+    gateway.advance(2 * HOUR)
+    gateway.break_next("append_message")
+    chat.say(user("Is this kept?"))
+    for home in (shell, gateway):
+        home.stop()
+
+    (finding,) = audit(gateway.path, rules=["ORP004"], now=gateway.now).findings
+
+    assert finding.subject.session == chat.session_id
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert facts(finding)["local time ahead of UTC in hours"] == "0 or 5.5"

@@ -55,7 +55,7 @@ def judge(context: Context, session_id: str | None, group: list[AppendFailure]) 
         return None  # a row that could not be made at once was made later: nothing was lost by that
     counted = next(iter(census(context.store, session_id)), None)
     clock = max((failure.at for failure in group if failure.at is not None), default=None)
-    offset = None if clock is None else context.clocks.offset_near(clock)
+    offsets = () if row is None or clock is None else context.clocks.offsets_near(clock, row[0])
     if row is None:
         judgement = _gone(group, counted)
     elif counted is None:
@@ -66,12 +66,12 @@ def judge(context: Context, session_id: str | None, group: list[AppendFailure]) 
             LOOK,
         )
     else:
-        judgement = _present(group, counted, clock, offset, rebuilt=row[0] == "unknown")
+        judgement = _present(group, counted, clock, offsets, rebuilt=row[0] == "unknown")
     facts: list[tuple[str, Value]] = [
         ("session is in the store", row is not None),
         ("rows in the store", rows(counted)),
         ("last time in the store", moment(counted.last_at if counted else None)),
-        ("local time ahead of UTC in hours", "unknown" if offset is None else offset / 3600),
+        ("local time ahead of UTC in hours", _hours(offsets)),
     ]
     return msgspec.structs.replace(judgement, facts=tuple(facts))
 
@@ -102,17 +102,17 @@ def _present(
     group: list[AppendFailure],
     counted: Census,
     clock: float | None,
-    offset: float | None,
+    offsets: tuple[float, ...],
     *,
     rebuilt: bool,
 ) -> Judgement:
-    """The session has rows: are there any from after the last failure?"""
+    """The session has rows: are there any from after the last failure? ``offsets`` are those from UTC that
+    the clock of the log may have had; none where that is not told."""
     look = f"Compare the last turns in the store with what the user saw. {LOOK}"
     last = counted.last_at
     if clock is None or last is None or not is_time(last):
         return _open(f"{_writes(group)}; when, or when the rows were written, is not told.", look)
-    earliest = clock - (AHEAD if offset is None else offset)
-    latest = clock + BEHIND if offset is None else earliest
+    earliest, latest = clock - max(offsets, default=AHEAD), clock - min(offsets, default=-BEHIND)
     if last < earliest - TURN:
         return Judgement(
             Verdict.FAULT,
@@ -137,6 +137,11 @@ def _present(
 
 def _open(summary: str, remedy: str) -> Judgement:
     return Judgement(Verdict.UNDECIDABLE, Severity.MEDIUM, summary, remedy)
+
+
+def _hours(offsets: tuple[float, ...]) -> Value:
+    told = [offset / 3600 for offset in offsets]
+    return told[0] if len(told) == 1 else " or ".join(f"{hours:g}" for hours in told) or "unknown"
 
 
 def row_was_missing(group: list[AppendFailure]) -> bool:

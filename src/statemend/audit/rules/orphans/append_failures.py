@@ -13,7 +13,8 @@ How we know
 Lines of agent.log, errors.log and gateway.log, rotated and gzipped ones too, that say that an append
 failed; one event that several logs tell of is counted once. Then the store is asked for the session. Its
 rows bear UTC, the logs local time without a zone: the zone is told from sessions begun around that time,
-whose ids bear the local time, and where these do not tell, nothing is claimed that depends on it.
+whose ids bear the local time. Where those of different sources tell different zones (a gateway in a
+container, a command line beside it), or none tell, nothing is claimed that depends on it.
 
 What to do
 No change of the store's own rows brings back what it never had, and no export has it either: exports are
