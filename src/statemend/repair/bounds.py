@@ -115,7 +115,7 @@ def _check_operation(operation: Operation) -> None:
     known = {column.name for column in CATALOGUE[table].columns}
     for cells in (operation.key, operation.before, operation.after, operation.withheld):
         for name, value in values(cells).items():
-            if name not in known:
+            if name not in known and cells is not operation.before:  # a newer release may have added it
                 raise ValueError(f"{table} has no column {name[:_LONGEST_NAME]!r}")
             if isinstance(value, int) and value not in _INT64:
                 raise ValueError(f"{table}.{name}: the number is too large for SQLite")

@@ -60,6 +60,17 @@ def test_what_leads_nowhere_is_dropped_and_comes_back_with_an_undo(build: Build,
     assert digest(home) == before
 
 
+def test_a_row_with_a_column_of_a_later_release_is_dropped_and_comes_back(build: Build) -> None:
+    home = build("0.22.2")
+    home.sql("ALTER TABLE gateway_routing ADD COLUMN added_later TEXT")
+    route(home, "gone")
+    home.sql("UPDATE gateway_routing SET added_later = 'kept'")
+    run = applied(home, plan_of(home))
+    assert home.sql("SELECT * FROM gateway_routing") == []
+    undo(Path(run.folder), now=NOW)
+    assert home.sql("SELECT added_later FROM gateway_routing") == [("kept",)]
+
+
 def test_a_table_from_before_scopes_is_served_too(build: Build) -> None:
     home = build("0.18.2")
     home.sql(
