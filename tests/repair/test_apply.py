@@ -511,6 +511,24 @@ def test_a_search_index_is_built_anew(stores: Mapping[str, Path], tmp_path: Path
     plans.query(store, "INSERT INTO messages_fts(messages_fts, rank) VALUES ('integrity-check', 1)")
 
 
+def test_a_store_with_another_name_is_refused(newest: Path, tmp_path: Path) -> None:
+    """A log beside the other name would override the change."""
+    store, file = plans.orphaned(tmp_path, newest)
+    other = tmp_path / "backup.db"
+    os.link(store, other)
+    before = store.read_bytes()
+    with pytest.raises(Refused, match=r"has 2 names \(hard links\)"):
+        apply(file, run_dir=tmp_path / "refused", now=plans.NOW)
+    assert store.read_bytes() == before
+    other.unlink()
+    apply(file, run_dir=tmp_path / "run", now=plans.NOW)
+    os.link(store, other)
+    before = store.read_bytes()
+    with pytest.raises(Refused, match=r"has 2 names \(hard links\)"):
+        undo(tmp_path / "run", now=plans.NOW)
+    assert store.read_bytes() == before
+
+
 def test_a_store_that_is_gone_is_said(newest: Path, tmp_path: Path) -> None:
     store, file = plans.orphaned(tmp_path, newest)
     store.unlink()

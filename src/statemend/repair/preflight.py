@@ -28,8 +28,16 @@ def check_holders(bundle: Bundle) -> None:
 
 
 def check_writable(bundle: Bundle) -> None:
-    """Raise ``Refused`` unless the store and its folder may be written by this user."""
+    """Raise ``Refused`` unless the store and its folder may be written by this user, and the store has one
+    name: SQLite keeps the log of a store beside the name by which it is opened, so one that lies beside
+    another name is not seen, and overrides the change later."""
     folder = Path(bundle.main.path).parent
+    names = os.stat(bundle.main.path).st_nlink
+    if names > 1:
+        raise Refused(
+            f"{bundle.path}: has {names} names (hard links), so a log of it may lie elsewhere; repair a copy "
+            "that has one name, or remove the other names"
+        )
     if not os.access(bundle.main.path, os.W_OK):
         raise Refused(f"{bundle.path}: may not be written by this user; run statemend as its owner")
     if not os.access(folder, os.W_OK | os.X_OK):
