@@ -7,14 +7,16 @@ own; when it was made is then told by the time of the file alone, and a copy may
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from statemend import formats
 from statemend.evidence.inventory import Inventory
-from statemend.formats import jsonl, manifest
+from statemend.formats import files, manifest
 from statemend.formats.artifact import Artifact, Kind, Section
 
 T = TypeVar("T")
@@ -39,15 +41,59 @@ class Bulk(NamedTuple):
     known_by: str
     file: Artifact | None = None
 
+    @property
+    def may_be_joined(self) -> bool:
+        """Whether exports of single sessions, put into one file, would look the same."""
+        return self.file is not None and self.file.kind is Kind.JSONL
+
     def may_be_filtered(self) -> bool:
-        """Whether nothing says that it was made without a filter. Raises ``Undetermined``."""
+        """Whether nothing says that it was made without a filter, or joined. Raises ``Undetermined``."""
         if self.file is None or self.file.kind is not Kind.JSONL:
             return True
-        path, section = Path(self.file.path), self.file.sections[0]
-        first = next(formats.records(path, self.file, section), None)
-        # Up to 0.17 a filter takes open sessions too, and later what lists all has a time of its own.
-        knows_archive = first is not None and "compacted" in (first.row or {})
-        return knows_archive and not jsonl.lists_all(path, section)
+        path, sections = Path(self.file.path), self.file.sections
+        shown = (formats.records(path, self.file, section) for section in sections)
+        first = next(chain.from_iterable(shown), None)
+        # Up to 0.17 a filter takes open sessions too.
+        return first is not None and "compacted" in (first.row or {}) and _chosen(path, sections)
+
+
+class _Message(msgspec.Struct, gc=False):
+    timestamp: float | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    """What of a session's line tells how it was chosen. Only what lists all sessions has ``last_active``."""
+
+    started_at: float
+    ended_at: float
+    messages: list[_Message]
+    last_activity_at: float | None = None
+    last_active: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+    def places(self) -> tuple[float, float, float]:
+        """By what releases order sessions: the start (up to 0.19), the last message, the last activity."""
+        last = max((each.timestamp for each in self.messages if each.timestamp), default=self.started_at)
+        return self.started_at, last, max(last, self.last_activity_at or last)
+
+
+_LINE = msgspec.json.Decoder(_Line)
+
+
+def _chosen(path: Path, sections: Sequence[Section]) -> bool:
+    """Whether the lines of a file may be those that a filter chooses: each once, ended, and all in the
+    order of some release."""
+    places = []
+    for section in sections:
+        data = files.chunk(path, section.offset, section.length)
+        try:
+            line = _LINE.decode(data.removeprefix(files.BYTE_ORDER_MARK))
+        except (msgspec.MsgspecError, RecursionError):
+            return False
+        if line.last_active is not msgspec.UNSET:
+            return False
+        places.append(line.places())
+    once = len({section.session_id for section in sections}) == len(sections)
+    return once and any(list(times) == sorted(times) for times in zip(*places, strict=True))
 
 
 def bulk_exports(inventory: Inventory) -> Iterator[Bulk]:
@@ -75,8 +121,8 @@ def _folders(inventory: Inventory, listed: set[Path]) -> Iterator[Bulk]:
         if section.exported_at is not None
     ]
     found.sort(key=lambda each: each[:3])
-    for (folder, _), files in groupby(found, key=lambda each: each[:2]):
-        for run in _runs(files, lambda each: each[2]):
+    for (folder, _), together in groupby(found, key=lambda each: each[:2]):
+        for run in _runs(together, lambda each: each[2]):
             named = frozenset(each for _, _, _, section in run for each in _sessions(section))
             yield from _bulk(str(folder), run[0][2], named, "the times in its files")
 

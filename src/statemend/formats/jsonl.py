@@ -24,7 +24,7 @@ from statemend.formats.damage import Damage
 from statemend.formats.jsonl_writer import render
 from statemend.store.content import is_summary_text
 
-__all__ = ["lists_all", "read", "recognise", "records", "render"]
+__all__ = ["read", "recognise", "records", "render"]
 
 #: The kinds of which this module shows the messages.
 SHOWN: Final = frozenset({Kind.JSONL})
@@ -49,13 +49,6 @@ class _SessionHead(msgspec.Struct, gc=False):
     lineage_session_ids: list[str] | None = None
 
 
-class _Listing(msgspec.Struct, gc=False):
-    """The member that an export of all sessions computes."""
-
-    last_active: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-_LISTING = msgspec.json.Decoder(_Listing)
 _HEADS = msgspec.json.Decoder(_SessionHead)
 
 
@@ -211,18 +204,6 @@ def records(path: Path, section: Section) -> Iterator[Record]:
         shown = (message for message in messages if _is_message(message))
         for position, message in enumerate(shown):
             yield record_of(message, position)
-
-
-def lists_all(path: Path, section: Section) -> bool:
-    """Whether the line of a section is one of those that an export of all sessions writes: they have the time
-    of the last activity, which is no column of the row, and those of a filter or of one session have not."""
-    try:
-        return (
-            _LISTING.decode(files.chunk(path, section.offset, section.length)).last_active
-            is not msgspec.UNSET
-        )
-    except (msgspec.MsgspecError, RecursionError):
-        return False
 
 
 def record_of(message: dict[str, Any], position: int) -> Record:

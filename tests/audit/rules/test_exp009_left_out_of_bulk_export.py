@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.audit.builder import START, HomeBuilder, facts
@@ -74,16 +75,21 @@ def test_what_a_file_holds_of_it_is_not_counted(build: Build, ended_at: float | 
     assert told["ended at"] == ("open" if ended_at is None else moment(ended_at))
 
 
-def test_the_newest_export_that_left_it_out_is_named(build: Build) -> None:
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_newest_of_the_surest_that_left_it_out_is_named(build: Build, listed: bool) -> None:
     home = chats(build())
     home.sql(f"UPDATE sessions SET started_at = {START + 300} WHERE id = 'open'")
     home.session("odd", started_at="soon")
     home.message("odd")
-    exported(home, *ALL)
+    if listed:
+        exported(home, *ALL)
     for at in (AT + 500, AT - 500):
         one_file(home, *ALL, at=at, name=f"made {AT - at:+.0f} s before")
     (finding,) = home.findings("EXP009")
-    assert (finding.subject.artifact or "").endswith("made -500 s before.jsonl")
+    assert (finding.subject.artifact or "").endswith(
+        "manifest.jsonl" if listed else "made -500 s before.jsonl"
+    )
+    assert finding.verdict is (Verdict.RISK if listed else Verdict.UNDECIDABLE)
 
 
 NEAR_MISSES = {
@@ -125,43 +131,85 @@ def test_a_session_that_took_long_does_not_part_a_bulk_export(build: Build) -> N
 def test_a_later_export_of_everything_settles_it(build: Build) -> None:
     home = chats(build())
     exported(home, *ALL)
-    names = sorted(home.columns("messages"))
-    rows = home.sql(f"SELECT {', '.join(names)} FROM messages WHERE session_id = 'open' ORDER BY id")
-    messages = [dict(zip(names, row, strict=True)) for row in rows]
-    line = {"id": "open", "source": "cli", "messages": messages}
-    home.file("session-exports/all.jsonl", json.dumps(line) + "\n")
+    one_file(home, "open", name="later")
     assert home.findings("EXP009") == []
 
 
 def one_file(
-    home: HomeBuilder, *sessions: str, at: float = AT, lists_all: bool = False, name: str = "bulk"
+    home: HomeBuilder,
+    *sessions: str,
+    at: float = AT,
+    name: str = "bulk",
+    mark: bytes = b"",
+    **columns: Any,
 ) -> None:
     """One JSONL file with these sessions, made at that time."""
-    names = sorted(home.columns("messages"))
     lines = []
     for each in sessions:
-        rows = home.sql(f"SELECT {', '.join(names)} FROM messages WHERE session_id = '{each}' ORDER BY id")
-        line = {"id": each, "source": "cli"} | ({"last_active": 1.5} if lists_all else {})
-        lines.append({**line, "messages": [dict(zip(names, row, strict=True)) for row in rows]})
-    path = home.file(f"session-exports/{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        (line,) = rows(home, "sessions", f"id = '{each}'")
+        messages = rows(home, "messages", f"session_id = '{each}' ORDER BY id")
+        lines.append(json.dumps({**line, **columns, "messages": messages}) + "\n")
+    path = home.file(f"session-exports/{name}.jsonl", mark + "".join(lines).encode())
     os.utime(path, (at, at))
 
 
-def test_one_file_with_many_sessions_is_a_bulk_export(build: Build) -> None:
+def rows(home: HomeBuilder, table: str, which: str) -> list[dict[str, Any]]:
+    names = sorted(home.columns(table))
+    found = home.sql(f"SELECT {', '.join(names)} FROM {table} WHERE {which}")
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
+def test_one_file_with_many_sessions_may_be_a_bulk_export(build: Build, mark: bytes) -> None:
+    """Exports of single sessions that were joined have the same bytes."""
     home = chats(build("0.19.0"))
-    one_file(home, *ALL)
+    one_file(home, *ALL, mark=mark)
     (finding,) = home.findings("EXP009")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
     assert finding.subject.session == "open"
     assert finding.subject.artifact == str(home.root / "session-exports" / "bulk.jsonl")
     assert facts(finding)["known to be one by"] == "one file"
 
 
+def test_newer_releases_order_by_the_last_message_or_activity(build: Build) -> None:
+    home = chats(build("0.22.2"))
+    home.sql(f"UPDATE messages SET timestamp = {START + 400} WHERE session_id = 's0'")
+    one_file(home, "s1", "s2", "s3", "s0")
+    assert len(home.findings("EXP009")) == 1
+    home.sql(f"UPDATE sessions SET last_activity_at = {START + 450} WHERE id = 's2'")
+    one_file(home, "s1", "s3", "s0", "s2")
+    assert len(home.findings("EXP009")) == 1
+    home.sql("UPDATE sessions SET last_activity_at = NULL", "DELETE FROM messages WHERE session_id = 's2'")
+    one_file(home, "s1", "s3", "s2", "s0")
+    assert len(home.findings("EXP009")) == 1
+
+
+JOINED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "in no order": (("s1", "s0", "s2", "s3"), {}),
+    "with one twice": ((*ALL, "s3"), {}),
+    "of open ones": (ALL, {"ended_at": None}),
+    "with impossible times": (ALL, {"started_at": "soon"}),
+}
+
+
+@pytest.mark.parametrize(("sessions", "columns"), JOINED.values(), ids=JOINED)
+def test_exports_of_single_sessions_that_were_joined(
+    build: Build, sessions: tuple[str, ...], columns: dict[str, Any]
+) -> None:
+    home = chats(build("0.19.0"))
+    one_file(home, *sessions, **columns)
+    assert home.findings("EXP009") == []
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
 @pytest.mark.parametrize(
     ("release", "at", "lists_all"),
     [("0.19.0", AT, True), ("0.17.0", AT, False), ("0.19.0", START + 320, False), ("0.19.0", START, False)],
     ids=["it lists all", "a release that takes open ones", "one was open then", "older than its sessions"],
 )
-def test_one_file_of_another_making_is_silent(build: Build, release: str, at: float, lists_all: bool) -> None:
+def test_one_file_of_another_making_is_silent(
+    build: Build, release: str, at: float, lists_all: bool, mark: bytes
+) -> None:
     home = chats(build(release))
-    one_file(home, *ALL, at=at, lists_all=lists_all)
+    one_file(home, *ALL, at=at, mark=mark, **({"last_active": 1.5} if lists_all else {}))
     assert home.findings("EXP009") == []

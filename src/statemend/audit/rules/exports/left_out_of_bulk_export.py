@@ -14,10 +14,12 @@ The files that one manifest lists in quicker succession than Hermes can be start
 themselves where no manifest lies with them, are one bulk export, if they are of three sessions at least; so
 is one file with as many. It has every session of its sources that had ended by then, begun no earlier than
 the first and no later than the last of them; so the filter was no narrower than that. A session of the same
-sources and the same stretch of time that was open then is not in it, and some of its messages are in no
-other file either. A JSONL file that says when each session was last active lists all sessions, whatever it
-lacks, and one of 0.17 or older takes open ones: of these nothing is said. When a file with many sessions
-was made is told by its own time.
+sources and the same stretch of time that was open then is not in it, and some of its messages are in no other
+file either. A JSONL file that says when each session was last active lists all sessions, whatever it lacks,
+and one of 0.17 or older takes open ones: of these nothing is said. Nor is anything said of one that has a
+session twice, one that was open, or its sessions in another order than Hermes chooses them in. Exports of
+single sessions that somebody joined in that order are the very same bytes, so of a JSONL file this is
+undecidable. When a file with many sessions was made is told by its own time.
 
 What to do
 Export the session by itself, or everything without a filter, which takes open sessions too.
@@ -62,8 +64,9 @@ class Session(NamedTuple):
 
 
 def check(context: Context) -> Iterator[Finding]:
-    """One finding for each session, about the newest bulk export that left it out."""
-    exports = sorted(bulk_exports(context.inventory), key=lambda bulk: bulk.at)
+    """One finding for each session, about the newest bulk export that left it out, of those that surely are
+    one."""
+    exports = sorted(bulk_exports(context.inventory), key=lambda bulk: (not bulk.may_be_joined, bulk.at))
     if not exports:
         return
     sessions = {
@@ -100,12 +103,17 @@ def _left_out(bulk: Bulk, sessions: Mapping[str, Session]) -> list[str]:
 
 
 def _finding(context: Context, session: Session, bulk: Bulk, unheld: tuple[int, ...] | None) -> Finding:
+    joined = bulk.may_be_joined
     return RULE.finding(
         context,
         session=session.id,
         artifact=bulk.path,
         message_ids=unheld or (),
-        summary="Open when all around it was exported, so it was left out, and no other file holds it.",
+        verdict=Verdict.UNDECIDABLE if joined else None,
+        severity=Severity.LOW if joined else None,
+        summary="Open when all around it was exported, so it was left out, and no other file holds it."
+        if not joined
+        else "In no file, and this one has all around it: a filter left it out, or nobody asked for it.",
         evidence=(
             ("title", words(session.title)),
             ("source", words(session.source, 40)),
@@ -113,6 +121,7 @@ def _finding(context: Context, session: Session, bulk: Bulk, unheld: tuple[int, 
             ("ended at", "open" if session.ended_at is None else moment(session.ended_at)),
             ("bulk export made at", moment(bulk.at)),
             ("known to be one by", bulk.known_by),
+            ("exports of single sessions, joined, look the same", joined or None),
             ("sessions in it", len(bulk.sessions)),
             ("some of them", listed(sorted(bulk.sessions))),
             ("messages in no file", None if unheld is None else len(unheld)),
