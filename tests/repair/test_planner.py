@@ -12,9 +12,11 @@ from tests.repair.planning import plan_of, text_of
 from statemend.audit.finding import finding_id
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
 from statemend.formats.logs import render_line
-from statemend.repair.plan import load
+from statemend.repair.apply import apply
+from statemend.repair.plan import dump, load
 from statemend.repair.planner import draft, make_plan
 from statemend.repair.recipe import Recipe
+from statemend.repair.run import State
 from statemend.store.holders import Holder
 
 
@@ -219,3 +221,14 @@ def test_a_recipe_that_cannot_read_what_it_needs_leaves_the_finding_with_the_rea
     reasons = {left.rule: left.reason for left in plan_of(home).left}
 
     assert reasons["CNT001"] == "broken could not read what it needs: a page is damaged"
+
+
+def test_text_that_is_not_valid_is_left_and_does_not_stop_the_rest(home: HomeBuilder, tmp_path: Path) -> None:
+    home.sql("UPDATE sessions SET message_count = CAST(x'ff' AS TEXT) WHERE id = 'miscounted'")
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump(plan_of(home)))
+
+    reasons = {left.rule: left.reason for left in plan_of(home).left}
+
+    assert "its message_count is no valid text" in reasons["CNT001"]
+    assert apply(file, run_dir=tmp_path / "run", now=NOW).state is State.APPLIED

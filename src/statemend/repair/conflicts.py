@@ -20,7 +20,7 @@ class Claims:
 
     def held_by_another(self, proposals: Iterable[Step | Choice | Left]) -> str | None:
         """The step in the plan that changes what one of ``proposals`` would change, or ``None``."""
-        for step in _steps(proposals):
+        for step in steps_of(proposals):
             for row, columns in _claims(step):
                 for others, holder in self._held.get(row, ()):
                     if columns is None or others is None or columns & others:
@@ -29,7 +29,7 @@ class Claims:
 
     def add(self, proposals: Iterable[Step | Choice | Left]) -> None:
         """Take the proposals into the plan."""
-        for step in _steps(proposals):
+        for step in steps_of(proposals):
             for row, columns in _claims(step):
                 self._held.setdefault(row, []).append((columns, step.id))
 
@@ -64,7 +64,8 @@ def _parents(step: Step) -> Iterator[Cell]:
             yield parent
 
 
-def _steps(proposals: Iterable[Step | Choice | Left]) -> Iterator[Step]:
+def steps_of(proposals: Iterable[Step | Choice | Left]) -> Iterator[Step]:
+    """The steps among proposals, those of options included."""
     for one in proposals:
         if isinstance(one, Step):
             yield one

@@ -23,7 +23,7 @@ from statemend.audit.finding import Finding, Verdict
 from statemend.audit.request import Asked
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
 from statemend.evidence.inventory import Home
-from statemend.repair.conflicts import Claims, in_order
+from statemend.repair.conflicts import Claims, in_order, steps_of
 from statemend.repair.plan import Choice, Left, Plan, Planned, Step, StoreIdentity
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, select
 from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
@@ -162,9 +162,21 @@ def _proposals(
 
 def _ask(recipe: Recipe, context: RecipeContext, finding: Finding) -> list[Proposal]:
     try:
-        return list(recipe.propose(context, finding))
+        found = list(recipe.propose(context, finding))
     except StatemendError as error:
         return [leave(finding, f"{recipe.name} could not read what it needs: {error}")]
+    odd = _no_text(found)
+    if odd is not None:
+        return [
+            leave(finding, f"its {odd} is no valid text, and no undo could bring that back: mend it by hand")
+        ]
+    return found
+
+
+def _no_text(proposals: Sequence[Proposal]) -> str | None:
+    """A column that a step would change, or drop, of which the store has text that is not valid."""
+    cells = (cell for step in steps_of(proposals) for each in step.operations for cell in each.before.items())
+    return next((name for name, cell in cells if isinstance(cell, dict) and "text" in cell), None)
 
 
 def _why_not(finding: Finding, serving: Sequence[Recipe], *, trusted: bool) -> str:
