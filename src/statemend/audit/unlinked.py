@@ -13,8 +13,9 @@ from statemend.audit import lived
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
 from statemend.audit.handoff import HANDOFF_WINDOW, CutRoot, dead_ends, stem
+from statemend.audit.holes import GAPS
 from statemend.audit.pairing import CARRIED, carried_rows, differ, exported_links, pairings
-from statemend.audit.vanished import GAPS, row_missing_between
+from statemend.audit.vanished import row_missing_between
 from statemend.store.lineage import Relation
 
 #: How a session ends that another follows by a link: where that one is gone, the link was not forgotten.

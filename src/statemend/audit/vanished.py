@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time
-from statemend.audit.holes import highest_ever
+from statemend.audit.holes import GAPS, gaps, highest_ever
 from statemend.store.lineage import Node
 
 #: A continuation stores its first rows within this time (seconds): at the latest when the turn ends.
@@ -25,13 +25,6 @@ STORED_BEFORE = """
     WHERE timestamp BETWEEN 0 AND 4.2e9
 """
 LAST_ROW = "SELECT MAX(id) FROM messages WHERE session_id = ?"
-#: The ids after which one is missing, and the highest.
-GAPS = """
-    SELECT m.id
-    FROM messages AS m
-    WHERE NOT EXISTS (SELECT 1 FROM messages AS next WHERE next.id = m.id + 1)
-    ORDER BY m.id
-"""
 LATER_ROWS = "SELECT timestamp FROM messages WHERE id > ? AND id <= ? ORDER BY id"
 #: The last row of a session before those of another, and the first of these.
 AROUND = """
@@ -50,10 +43,10 @@ def rows_vanished(context: Context, node: Node) -> bool:
         return True
     if brought_in_later(context, node):
         return True
-    gaps = _gaps(context)
-    gap = gaps[bisect_left(gaps, last)]
+    found = gaps(context.store)
+    gap, *_ = found[bisect_left(found, (last,))]
     highest = highest_ever(context.store)
-    if gap == gaps[-1] and (highest is None or highest <= gap):
+    if gap == found[-1][0] and (highest is None or highest <= gap):
         return False
     between = context.store.rows(LATER_ROWS, (last, gap))
     end = _first_rows_until(node)
@@ -62,18 +55,14 @@ def rows_vanished(context: Context, node: Node) -> bool:
 
 def row_missing_between(context: Context, first: int, last: int) -> bool:
     """Whether the id of a row that is gone lies between two that are there."""
-    gaps = _gaps(context)
-    return gaps[bisect_left(gaps, first)] < last
+    found = gaps(context.store)
+    return found[bisect_left(found, (first,))][0] < last
 
 
 def one_may_have_stood_between(context: Context, before: str, after: str) -> bool:
     """Whether rows are gone from between those of two sessions, as the rows of a third would be."""
     last, first = context.store.one(AROUND, (before, after)) or (None, None)
     return last is not None and first is not None and row_missing_between(context, last, first)
-
-
-def _gaps(context: Context) -> list[int]:
-    return context.store.fact("row ids without a next", lambda: [row for (row,) in context.store.rows(GAPS)])
 
 
 def brought_in_later(context: Context, node: Node) -> bool:
