@@ -111,17 +111,21 @@ def check_display(path: Path, theirs: Oracle, scratch: Path) -> None:
 
 
 def check_lineage(path: Path, theirs: Oracle, era: Era, scratch: Path) -> None:
-    """Our tip and our export chain of every session are those of the release."""
+    """Our tip, the session that we say is opened, and our export chain of every session are the release's."""
     ids = session_ids(path)
     has_chain = era >= Era.V18
     calls = [("get_compression_tip", [sid], {}) for sid in ids]
+    calls += [("resolve_resume_session_id", [sid], {}) for sid in ids]
     calls += [("get_compression_lineage", [sid], {}) for sid in ids if has_chain]
     answers = theirs.ask(copy_store(path, scratch), calls)
-    tips, chains = answers[: len(ids)], answers[len(ids) :]
+    tips, opened, chains = (answers[at * len(ids) : (at + 1) * len(ids)] for at in range(3))
     with open_for_audit(path) as store:
         graph = Graph.load(store)
         for sid, tip in zip(ids, tips, strict=True):
             assert graph.resume_tip(sid, era) == tip, f"tip of {sid}"
+        by_id = Era.V13 if era is Era.V16 else era  # in this 0.16 is like 0.13
+        for sid, session_id in zip(ids, opened, strict=True):
+            assert graph.opened_by_id(sid, by_id) == session_id, f"opened for {sid}"
         for sid, chain in zip(ids if has_chain else [], chains, strict=True):
             assert list(graph.export_chain(sid, era) or ()) == chain, f"chain of {sid}"
 

@@ -11,6 +11,8 @@ from tests.hermes.home import DAY, PADDING, HermesError, HermesHome, assistant, 
 
 from statemend.audit.engine import audit
 from statemend.audit.finding import Finding, Verdict
+from statemend.store.connection import open_for_audit
+from statemend.store.lineage import Graph
 
 Homes = Callable[..., HermesHome]
 FIRST = "20261110_090000_000011"
@@ -224,6 +226,39 @@ def test_a_compressed_session_that_was_opened_again_loses_its_continuation(
     home.end(first)
     assert {row["id"] for row in home.store("list_sessions_rich")} == {first}
     assert told(home) == [("LIN014", "fault", continuation)]
+
+
+@pytest.mark.parametrize("release", ["0.13.0", "0.17.0", "0.19.0", "0.20.1", "0.21.4", "0.22.2"])
+def test_what_each_release_opens_where_one_is_asked_for_by_its_id(hermes_home: Homes, release: str) -> None:
+    home = hermes_home(release)
+    places = [("compressed", "compression"), ("closed", "cli_close"), ("reset", "idle"), ("open", None)]
+    for place, reason in places:
+        key = {"session_key": f"key of {place}"} if home.release.at_least("0.18") else {}
+        for name, rows in (("head", "full"), ("bare", "empty"), ("gone", "run")):
+            first = home.create_session(f"{place}-{name}", **key)
+            if name != "bare":
+                home.exchange(first, 1)
+            if reason:
+                home.end(first, reason)
+            home.advance(60)
+            parent = {"parent_session_id": first}
+            child = home.create_session(f"{first}-next", **key, **parent)
+            home.exchange(child, 1)
+            below = home.create_session(f"{first}-{rows}", parent_session_id=child)
+            if rows == "full":
+                home.exchange(below, 1)
+            if rows == "run":
+                run = {"source": "tool", "model_config": {"_delegate_from": first}}
+                home.advance(60)
+                home.exchange(home.create_session(f"{first}-helper", **run, **parent), 1)
+    ids = home.session_ids()
+    theirs = {each: home.store("resolve_resume_session_id", each) for each in ids}
+    home.stop()
+    with open_for_audit(home.state_db) as store:
+        graph = Graph.load(store)
+        ours = {each: graph.opened_by_id(each, store.schema.era) for each in ids}
+    assert ours == theirs
+    assert len({each for each in ids if theirs[each] != each}) >= 4
 
 
 @pytest.mark.fires("LIN003")

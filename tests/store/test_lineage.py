@@ -90,6 +90,18 @@ def test_a_chain_is_followed_to_its_end(rows: MakeRows, release: str) -> None:
         assert graph.nodes["s4"].title == "tip"
 
 
+@pytest.mark.parametrize(("depth", "found"), [(31, "yyyyy"), (32, "yynnn"), (33, "nnnnn")])
+def test_no_release_looks_for_messages_further_than_it_goes(rows: MakeRows, depth: int, found: str) -> None:
+    made = rows("0.22.2").session("s0")
+    for number in range(1, depth + 1):
+        made.session(f"s{number}", parent_session_id=f"s{number - 1}")
+    made.message(f"s{depth}", "x")
+    with made.opened() as store:
+        graph = Graph.load(store)
+        opened = [graph.opened_by_id("s0", era) for era in Era]
+        assert opened == [f"s{depth}" if each == "y" else "s0" for each in found]
+
+
 def test_only_0_22_follows_more_than_a_hundred_segments(rows: MakeRows) -> None:
     made = rows("0.22.2")
     made.insert(
@@ -153,6 +165,31 @@ def test_equally_active_forks_rank_by_start_and_then_by_id(rows: MakeRows) -> No
     with made.opened() as store:
         graph = Graph.load(store)
         assert [graph.resume_tip("root", era) for era in Era] == ["a", "a", "b", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "opened"),
+    [
+        (ended(), {}, "pnnnn"),
+        (ended(why="cli_close"), {}, "ppnnn"),
+        (ended(why="cli_close"), {"source": "tool"}, "ppppp"),
+        (ended(why="cli_close"), {"config": {"_branched_from": "parent"}}, "ppppp"),
+        (ended(why="cli_close"), {"config": {"_reset_from": "parent"}}, "ppnpp"),
+        ({**ended(why="idle"), "session_key": "k"}, {"session_key": "k"}, "ppnpp"),
+        ({**ended(why="idle"), "session_key": "k"}, {"session_key": "l"}, "ppnnn"),
+        ({**ended(why="idle"), "session_key": ""}, {"session_key": ""}, "ppnnn"),
+    ],
+    ids=["compressed", "closed", "tool", "branch", "reset", "same chat", "another chat", "no chat"],
+)
+def test_each_era_opens_another_session_by_its_id(
+    rows: MakeRows, parent: dict[str, Any], child: dict[str, Any], opened: str
+) -> None:
+    made = rows("0.22.2").session("parent", **parent).message("parent", "x")
+    made.session("next", parent_session_id="parent", started_at=2000.0, **child).message("next", "x")
+    made.session("empty", parent_session_id="next", started_at=2001.0)
+    with made.opened() as store:
+        graph = Graph.load(store)
+        assert "".join(graph.opened_by_id("parent", era)[0] for era in Era) == opened
 
 
 def test_a_delegate_is_exported_as_a_segment_before_0_20(rows: MakeRows) -> None:

@@ -5,10 +5,10 @@ Nothing here picks one. What is told of a message is when, by whom and its diges
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from statemend.audit.context import Context
-from statemend.audit.eras import RELEASES
+from statemend.audit.eras import RELEASES, RELEASES_BY_ID
 from statemend.audit.facts import listed, moment, rows, words
 from statemend.audit.finding import Fact, Finding, Value
 from statemend.audit.pairing import FIRST_ROWS, LAST_ROWS, shared_rows
@@ -36,13 +36,18 @@ def told(context: Context, candidates: Sequence[str], *, parent: str | None) -> 
 
 
 def ways(graph: Graph, start: str) -> Iterator[tuple[str, list[str]]]:
-    """Evidence of where the releases of each era go from a session, on resume and on export."""
+    """Evidence of where the releases of each era go from a session: on resume from a list, on resume by its
+    id, and on export."""
     resumed: dict[str, list[Era]] = {}
+    opened: dict[str, list[Era]] = {}
     exported: dict[str, list[Era]] = {}
     for era in RELEASES:
         resumed.setdefault(graph.resume_tip(start, era), []).append(era)
+        opened.setdefault(graph.opened_by_id(start, era), []).append(era)
         exported.setdefault(_exported(graph, start, era), []).append(era)
     yield "resume goes to, by release", [f"{_releases(eras)}: {tip}" for tip, eras in resumed.items()]
+    by_id = [f"{_releases(eras, RELEASES_BY_ID)}: {tip}" for tip, eras in opened.items()]
+    yield "resume by its id goes to, by release", by_id
     yield "export goes on with, by release", [f"{_releases(eras)}: {end}" for end, eras in exported.items()]
 
 
@@ -116,7 +121,7 @@ def _several(sessions: Sequence[str]) -> str:
     return f"{named} and {more:,} more" if more > 0 else named
 
 
-def _releases(eras: Sequence[Era]) -> str:
+def _releases(eras: Sequence[Era], releases: Mapping[Era, str] = RELEASES) -> str:
     """Several eras in words: ``0.13 to 0.17, 0.22``."""
     order = list(RELEASES)
     runs: list[list[Era]] = []
@@ -125,21 +130,28 @@ def _releases(eras: Sequence[Era]) -> str:
             runs[-1].append(era)
         else:
             runs.append([era])
-    return ", ".join(_span(run) for run in runs)
+    return ", ".join(_span([releases[era] for era in run]) for run in runs)
 
 
-def _span(run: Sequence[Era]) -> str:
-    first, last = RELEASES[run[0]].split()[0], RELEASES[run[-1]].split()[-1]
-    return RELEASES[run[0]] if len(run) == 1 else f"{first} to {last}"
+def _span(run: Sequence[str]) -> str:
+    return run[0] if len(run) == 1 else f"{run[0].split()[0]} to {run[-1].split()[-1]}"
 
 
 def _choosers(graph: Graph, parent: str, session_id: str) -> str:
     """The releases that go on with a session from its parent."""
     resuming = [era for era in RELEASES if graph.resumes_with(parent, era) == session_id]
+    opening = [era for era in RELEASES if era not in resuming and _opens(graph, parent, session_id, era)]
     exporting = [era for era in RELEASES if graph.exports_with(parent, era) == session_id]
     chosen = [f"resume of {_releases(resuming)}"] * bool(resuming)
+    chosen += [f"resume by id of {_releases(opening, RELEASES_BY_ID)}"] * bool(opening)
     chosen += [f"export of {_releases(exporting)}"] * bool(exporting)
     return " and ".join(chosen) or "no release"
+
+
+def _opens(graph: Graph, parent: str, session_id: str, era: Era) -> bool:
+    """Whether resume of the parent by its id ends in a session, or behind it."""
+    opened = graph.opened_by_id(parent, era)
+    return opened == session_id or (opened != parent and graph.is_above(session_id, opened))
 
 
 def _exported(graph: Graph, start: str, era: Era) -> str:

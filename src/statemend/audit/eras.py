@@ -13,6 +13,8 @@ RELEASES = {
     Era.V20: "0.20 to 0.21.0",
     Era.V22: "0.21.3 to 0.22",
 }
+#: The same of what a release opens where a session is asked for by its id.
+RELEASES_BY_ID = RELEASES | {Era.V13: "0.13 to 0.16", Era.V16: "0.17"}
 
 
 def written_by(store: Store) -> tuple[str, str]:

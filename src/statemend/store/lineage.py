@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 from statemend.store.ancestry import Ancestry, rings
 from statemend.store.family import Activity, Deletion, Edge, Node, Relation, load_nodes, opens_with_summary
 from statemend.store.relations import fits, is_candidate, relate
+from statemend.store.resumption import opened_by_id
 from statemend.store.schema import Era
 from statemend.store.succession import Succession, deletion, oldest_first
 
 if TYPE_CHECKING:
     from statemend.store.connection import Store
+
+_HAS_MESSAGES = "SELECT 1 FROM messages WHERE session_id = ? LIMIT 1"
 
 __all__ = ["Activity", "Deletion", "Edge", "Graph", "Node", "Relation"]
 
@@ -41,6 +44,7 @@ class Graph:
             if node.delegate_from is not None:
                 self._delegates.setdefault(node.delegate_from, []).append(node)
         self._openings: dict[str, bool] = {}
+        self._holding: dict[str, bool] = {}
         self._edges: dict[str, Edge] = {}
         self._fitting: dict[str, bool] = {}
         self._continuations: dict[str, tuple[Node, ...]] = {}
@@ -122,6 +126,12 @@ class Graph:
         """The session that a release of ``era`` resumes instead of this one (``get_compression_tip``)."""
         return self._succession(era).resume_tip(session_id)
 
+    def opened_by_id(self, session_id: str, era: Era) -> str:
+        """The session that a release of ``era`` opens where this one is asked for by its id
+        (``resolve_resume_session_id``). In this 0.16 is like 0.13, and ``Era.V16`` stands for 0.17."""
+        start = session_id if era < Era.V16 else self.resume_tip(session_id, era)
+        return opened_by_id(start, self._nodes, self._rows, self._holds_messages, era)
+
     def export_chain(self, session_id: str, era: Era) -> tuple[str, ...] | None:
         """The sessions that a release of ``era`` exports as one conversation (``get_compression_lineage``),
         oldest first; ``None`` before 0.18, which could not.
@@ -180,6 +190,11 @@ class Graph:
                 fits(parent, child, self._opens_with_summary) for child in self._rows(parent_id)
             )
         return self._fitting[parent_id]
+
+    def _holds_messages(self, session_id: str) -> bool:
+        if session_id not in self._holding:
+            self._holding[session_id] = self._store.one(_HAS_MESSAGES, (session_id,)) is not None
+        return self._holding[session_id]
 
     def _opens_with_summary(self, session_id: str) -> bool:
         if session_id not in self._openings:

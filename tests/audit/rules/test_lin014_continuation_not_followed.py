@@ -35,6 +35,11 @@ def test_under_a_parent_that_ended_otherwise_it_is_a_fault(build: Build, version
     assert (finding.subject.session, finding.subject.message_ids) == ("new", (row,))
     assert facts(finding)["parent ended by"] == "tui_close"
     assert facts(finding)["live rows of the parent from after this began"] == 0
+    ways = {label.removeprefix("from the parent, "): lines for label, lines in facts(finding).items()}
+    assert ways["resume goes to, by release"] == ["0.13 to 0.22: old"]
+    assert ways["resume by its id goes to, by release"] == ["0.13 to 0.17: old", "0.18 to 0.22: new"]
+    assert ways["export goes on with, by release"][1:] == ["0.18 to 0.22: nothing"]
+    assert "chosen by resume by id of 0.18 to 0.22" in ways["about candidate new"]
     assert "turn 0" not in str(finding)
 
 

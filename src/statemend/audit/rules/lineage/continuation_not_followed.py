@@ -3,8 +3,8 @@
 What it means
 The session begins with a summary of its parent and goes on from there. But releases tell a continuation by
 the way its parent ended, and this one did not end by compression, or not any more. So no list shows the
-session: it has a parent, and counts as a run on behalf of it. Export of the parent leaves it out; resume of
-it stays there up to 0.17, and comes here from 0.18 on.
+session: it has a parent, and counts as a run on behalf of it. Export of the parent leaves it out. Resume of
+the parent by its id stays there up to 0.17, and from 0.18 on comes here, if no younger child stands beside.
 
 How it happens
 Up to 0.19 the reason of an end is the first one that is written. A session that had ended otherwise (its
@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from statemend.audit.candidates import READS, told
+from statemend.audit.candidates import READS, told, ways
 from statemend.audit.context import Context
 from statemend.audit.eras import written_by
 from statemend.audit.facts import is_time, moment, words
@@ -115,7 +115,7 @@ def _finding(context: Context, found: Unfollowed) -> Finding:
             ("parent ended by", words(parent.end_reason, 40)),
             ("parent ended at", None if parent.ended_at is None else moment(parent.ended_at)),
             ("live rows of the parent from after this began", later),
-            ("releases whose resume comes here", "0.18 and newer; no export does"),
+            *((f"from the parent, {label}", lines) for label, lines in ways(context.graph, parent.id)),
             written_by(context.store),
             *told(context, [child.id], parent=parent.id),
         ),
