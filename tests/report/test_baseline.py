@@ -11,6 +11,7 @@ from statemend.audit.outcome import FailOn
 from statemend.errors import UsageError
 from statemend.report import html, json, markdown, table
 from statemend.report.baseline import apply_baseline, baseline_of, load_baseline, said
+from statemend.report.blocks import plain
 from statemend.report.model import Baseline, MessageText, Report, RuleEntry, SkippedEntry
 
 IDS = [finding.id for finding in sample.FINDINGS]
@@ -99,7 +100,7 @@ def test_a_new_baseline_keeps_what_could_not_be_looked_for_and_drops_what_is_gon
 
 def test_every_output_says_how_many_were_hidden_and_what_is_gone() -> None:
     hidden = apply_baseline(sample.report(), [*IDS[:3], "EXP003-0000000001", "LIN004-0000000002"])
-    for shown in (table.render(hidden, 200), markdown.render(hidden), html.render(hidden)):
+    for shown in (plain(table.renderable(hidden), 200), markdown.render(hidden), html.render(hidden)):
         assert "3 known findings hidden by the baseline." in shown
         assert "1 known finding of the baseline no longer found: EXP003-0000000001." in shown
         assert "1 known finding of the baseline left open here: LIN004-0000000002." in shown

@@ -27,7 +27,7 @@ def test_a_clean_home_is_told_in_a_few_lines() -> None:
 
 def test_many_findings_are_counted_not_listed() -> None:
     shown = table.render(sample.large_report())
-    assert f"{1000 - table.MOST_FINDINGS} more: use --format html or json" in shown
+    assert f"{1000 - table.MOST_FINDINGS} more: -o report.html writes the whole report" in shown
 
 
 def test_nothing_hostile_reaches_the_terminal() -> None:

@@ -37,23 +37,21 @@ def rules(
 
         emit(dump(Rulebook(rules=tuple(entry(rule) for rule in all_rules()))))
         return 0
-    from rich.table import Table
     from rich.text import Text
 
     from statemend.cli.terminal import show
+    from statemend.report.blocks import Rows
     from statemend.report.table import severity_text
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("Rule", "Severity", "Verdict", "Repair"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("What it finds", ratio=1)
-    for rule in all_rules():
-        table.add_row(
+    rows = [
+        (
             Text(rule.id),
             severity_text(rule.severity),
             Text(rule.verdict.value),
             Text(rule.recipe or "by hand"),
             Text(f"{rule.title} ({rule.slug})"),
         )
-    show(table)
+        for rule in all_rules()
+    ]
+    show(Rows(rows, head=("Rule", "Severity", "Verdict", "Repair", "What it finds")))
     return 0

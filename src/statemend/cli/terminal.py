@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -16,32 +15,20 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.status import Status
 
-_PLAIN_WIDTH = 100
-
 
 def show(content: RenderableType) -> None:
     """Print something of ``rich``: in colour on a terminal, plain in a pipe."""
-    from rich.console import Console
-
     if not sys.stdout.isatty():
+        from statemend.report.blocks import plain
+
         emit(plain(content))
         return
-    console = Console(width=min(shutil.get_terminal_size().columns, 140), highlight=False)
-    with console.capture() as captured:
-        console.print(content)
-    emit(captured.get())
-
-
-def plain(content: RenderableType) -> str:
-    """The same without colour, 100 columns wide, no blanks at the ends of lines."""
     from rich.console import Console
 
-    written = io.StringIO()
-    console = Console(
-        file=written, width=_PLAIN_WIDTH, color_system=None, force_terminal=False, highlight=False
-    )
-    console.print(content)
-    return "".join(f"{line.rstrip()}\n" for line in written.getvalue().splitlines())
+    console = Console(width=min(shutil.get_terminal_size().columns, 140), highlight=False)
+    with console.capture() as captured:
+        console.print(content, crop=False)
+    emit(captured.get())
 
 
 def answer(value: Any, format_: Format, table: Callable[[], RenderableType]) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from statemend.formats.artifact import OWN_TABLES, Kind
-from statemend.report import text
+from statemend.report import blocks, text
 from statemend.report.artifact_list import ArtifactList, ListedFile, ListedSession
 
 #: So many sessions of one file are shown; the data has all.
@@ -30,7 +29,7 @@ def _parts(found: ArtifactList) -> Iterator[RenderableType]:
         yield Text()
     for file in found.files:
         yield Text(text.clip(file.path, 400), style="bold", overflow="fold")
-        yield _pairs(_facts(file))
+        yield blocks.facts(_facts(file), limit=None)
         yield Text()
     if found.skipped:
         yield Text("Not among them", style="bold")
@@ -40,15 +39,6 @@ def _parts(found: ArtifactList) -> Iterator[RenderableType]:
             yield Text(f"    {text.clip(skipped.reason, 400)}{begins}", style="dim", overflow="fold")
         yield Text()
     yield Text(_verdict(found), style="bold")
-
-
-def _pairs(pairs: Iterator[tuple[str, str]]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    for label, value in pairs:
-        table.add_row(Text(f"  {label}"), Text(value))
-    return table
 
 
 def _facts(file: ListedFile) -> Iterator[tuple[str, str]]:

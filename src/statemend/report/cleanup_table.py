@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from statemend.repair.cleanup import Cleanup
 from statemend.repair.cleanup_plan import CleanupPlan, Collapse, Entry, Kept, Rows
 from statemend.repair.receipt import Receipt
-from statemend.report import text
+from statemend.report import blocks, text
 
 #: So many of each are shown; the plan and the receipt have them all.
 _MOST = 40
@@ -22,15 +21,15 @@ def of_plan(plan: CleanupPlan, file: str) -> RenderableType:
     """A cleanup plan for a ``rich`` console; nothing in it is read as markup."""
     parts: list[RenderableType] = [Text(_planned(plan), style="bold")]
     for entry in plan.entries[:_MOST]:
-        parts += [Text(text.clip(entry.session, 200), style="bold"), _table(_of_entry(entry))]
+        parts += [Text(text.clip(entry.session, 200), style="bold"), blocks.facts(_of_entry(entry))]
     parts += _more(len(plan.entries))
     for collapse in plan.collapses[:_MOST]:
-        parts += [Text(text.clip(collapse.session, 200), style="bold"), _table(_of_collapse(collapse))]
+        parts += [Text(text.clip(collapse.session, 200), style="bold"), blocks.facts(_of_collapse(collapse))]
     parts += _more(len(plan.collapses))
     parts += _kept(plan.kept)
     if plan.entries or plan.collapses:
         command = f"statemend cleanup apply {shlex.quote(file)}"
-        parts.append(Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold"))
+        parts.append(blocks.next_step(command))
     return Group(*parts)
 
 
@@ -57,13 +56,13 @@ def of_cleanup(done: Cleanup) -> RenderableType:
     ]
     return Group(
         Text(f"{_done(receipt)} and verified.", style="bold"),
-        _table(deleted),
+        blocks.facts(deleted),
         *_more(len(receipt.deleted)),
-        _table(collapsed),
+        blocks.facts(collapsed),
         *_more(len(receipt.collapsed)),
-        _table(facts),
+        blocks.facts(facts),
         *_kept(done.kept),
-        Text("Next: ", style="dim") + Text(text.clip(done.run.advice, 600)),
+        blocks.next_step(done.run.advice, style=""),
     )
 
 
@@ -126,18 +125,9 @@ def _rows(rows: Rows) -> str:
 def _kept(kept: Sequence[Kept]) -> list[RenderableType]:
     if not kept:
         return []
-    table = _table([(each.session, each.reason) for each in kept[:_MOST]])
+    table = blocks.facts([(each.session, each.reason) for each in kept[:_MOST]])
     return [Text("Kept", style="bold"), table, *_more(len(kept))]
 
 
 def _more(total: int) -> list[RenderableType]:
     return [Text(f"  {total - _MOST:,} more", style="dim")] if total > _MOST else []
-
-
-def _table(pairs: Sequence[tuple[str, str]] | Iterator[tuple[str, str]]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    for label, value in pairs:
-        table.add_row(Text(f"  {text.clip(label, 60)}"), Text(text.clip(value, 600)))
-    return table

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from statemend.audit.finding import Finding
-from statemend.report import diff_words, text
+from statemend.report import blocks, diff_words, text
 from statemend.report.diff import Diff, Difference
 from statemend.report.table import severity_text
 
@@ -42,20 +41,14 @@ def _parts(found: Diff) -> Iterator[RenderableType]:
         first = found.new[0].finding
         command = first.remedy.command or f"statemend explain {first.rule}"
         yield Text()
-        yield Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold")
+        yield blocks.next_step(command)
 
 
 def _section(title: str, rows: Sequence[_Row]) -> Iterator[RenderableType]:
     if not rows:
         return
     yield from _heading(f"{title} ({len(rows):,})")
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(3):
-        table.add_column(no_wrap=True)
-    table.add_column(ratio=1, overflow="fold")
-    for row in rows[:MOST]:
-        table.add_row(*row)
-    yield Padding(table, (0, 0, 0, 2))
+    yield Padding(blocks.Rows(rows[:MOST]), (0, 0, 0, 2))
     yield from _more(len(rows))
 
 
@@ -66,7 +59,7 @@ def _heading(title: str) -> Iterator[RenderableType]:
 
 def _more(total: int) -> Iterator[RenderableType]:
     if total > MOST:
-        yield Text(f"  {total - MOST:,} more: use --format json", style="dim")
+        yield Text(f"  {total - MOST:,} more: --format json has them all", style="dim")
 
 
 def _row(finding: Finding, what: Text) -> _Row:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from statemend.repair.export_result import ExportedFile, Reexport, State
-from statemend.report import text
+from statemend.report import blocks, text
 from statemend.store.history import View
 
 _WRITTEN = frozenset({State.COMPLETE, State.INCOMPLETE})
@@ -23,23 +22,14 @@ def renderable(done: Reexport) -> RenderableType:
 def _parts(done: Reexport) -> Iterator[RenderableType]:
     for file in done.files:
         yield Text(text.clip(file.session, 200), style="bold")
-        yield _facts(file, done)
+        yield blocks.facts(_facts(file, done))
         yield Text()
     for reason in done.trouble:
         yield Text(f"Not determined: {text.clip(reason, 600)}", overflow="fold")
     yield Text(_verdict(done), style="bold")
 
 
-def _facts(file: ExportedFile, done: Reexport) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    for label, value in _pairs(file, done):
-        table.add_row(Text(f"  {label}"), Text(text.clip(value, 600)))
-    return table
-
-
-def _pairs(file: ExportedFile, done: Reexport) -> Iterator[tuple[str, str]]:
+def _facts(file: ExportedFile, done: Reexport) -> Iterator[tuple[str, str]]:
     yield "result", file.state.value
     if file.state in _WRITTEN:
         yield "file", file.path

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from statemend.repair.plan import Choice, Left, Plan, Step
-from statemend.report import text
+from statemend.report import blocks, text
 
 #: So many of each are shown; the plan file has them all.
 MOST_STEPS = 40
@@ -129,13 +129,11 @@ def _next(plan: Plan, file: str | None) -> Iterator[RenderableType]:
         return
     yield Text()
     if file is None:
-        yield Text("Next: ", style="dim") + Text("write the plan into a file with -o", style="bold")
+        yield blocks.next_step("write the plan into a file with -o")
     else:
         import shlex
 
-        yield Text("Next: ", style="dim") + Text(
-            text.clip(f"statemend rehearse {shlex.quote(file)}", 600), style="bold"
-        )
+        yield blocks.next_step(f"statemend rehearse {shlex.quote(file)}")
 
 
 def _quoted(name: str) -> str:

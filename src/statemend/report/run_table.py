@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from statemend.repair.rehearse import Rehearsal
 from statemend.repair.run import Run, State
-from statemend.report import text
+from statemend.report import blocks, text
 
 _GOOD = frozenset({State.APPLIED, State.UNDONE, State.NOTHING, State.NOT_APPLIED})
 _MOST = 20
@@ -23,7 +22,7 @@ def of_run(run: Run) -> RenderableType:
             f"{run.state.value[:1].upper()}{run.state.value[1:]}.",
             style="bold" if run.state in _GOOD else "bold red",
         ),
-        _facts(
+        blocks.facts(
             [
                 ("store", run.store),
                 ("run", run.folder),
@@ -35,7 +34,7 @@ def of_run(run: Run) -> RenderableType:
                 *_several("note", run.notes),
             ]
         ),
-        Text("Next: ", style="dim") + Text(text.clip(run.advice, 600)),
+        blocks.next_step(run.advice, style=""),
     )
 
 
@@ -47,12 +46,12 @@ def of_rehearsal(rehearsal: Rehearsal, plan_file: str) -> RenderableType:
         command = f"statemend apply {shlex.quote(plan_file)}"
         return Group(
             Text("The rehearsal passed: applied to a private copy, verified, and taken back.", style="bold"),
-            _facts([*_several("note", rehearsal.notes)]),
-            Text("Next: ", style="dim") + Text(text.clip(command, 600), style="bold"),
+            blocks.facts(_several("note", rehearsal.notes)),
+            blocks.next_step(command),
         )
     return Group(
         Text("The rehearsal did not pass. The store was not touched.", style="bold red"),
-        _facts([*_several("because", rehearsal.reasons)]),
+        blocks.facts(_several("because", rehearsal.reasons)),
     )
 
 
@@ -66,13 +65,3 @@ def _several(label: str, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield ("" if number else label, line)
     if len(lines) > _MOST:
         yield "", f"and {len(lines) - _MOST:,} more"
-
-
-def _facts(pairs: Sequence[tuple[str, str]]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    for label, value in pairs:
-        if value:
-            table.add_row(Text(f"  {label}"), Text(text.clip(value, 600)))
-    return table

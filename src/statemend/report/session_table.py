@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from statemend.formats.artifact import Kind
-from statemend.report import text
+from statemend.report import blocks, text
 from statemend.report.model import FamilyEdge, Holding
 from statemend.report.session import Beyond, OwnTrace, Salvaged, SessionReport
 
@@ -25,23 +24,23 @@ def _parts(report: SessionReport) -> Iterator[RenderableType]:
     if node.title:
         yield Text(text.clip(node.title, 200))
     yield Text()
-    yield _pairs(_facts(report))
+    yield blocks.facts(_facts(report), indent=0)
     yield Text()
     yield Text("Lineage", style="bold")
-    yield _pairs(_lineage(report))
+    yield blocks.facts(_lineage(report), indent=0)
     yield Text()
     yield Text("Files that hold it", style="bold")
     yield from _files(report)
     if report.traces:
         yield Text()
         yield Text("What the store tells of it beside its messages", style="bold")
-        yield _pairs(_traces(report.traces))
+        yield blocks.facts(_traces(report.traces), indent=0)
         for trace in report.traces:
             yield from (Text(text.visible(each, lines=True)) for each in trace.contents or ())
     if report.salvage is not None:
         yield Text()
         yield Text("What could be restored", style="bold")
-        yield _pairs(_salvage(report.salvage))
+        yield blocks.facts(_salvage(report.salvage), indent=0)
 
 
 _TOLD = {
@@ -186,12 +185,3 @@ def _holds(holding: Holding) -> str:
         (holding.extra, "that the store does not have"),
     )
     return ", ".join(f"{number:,} {word}" for number, word in parts if number) or "nothing of it"
-
-
-def _pairs(pairs: Iterator[tuple[str, str]]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    for label, value in pairs:
-        table.add_row(Text(label), Text(text.clip(value, 400)))
-    return table

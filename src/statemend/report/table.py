@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from statemend.audit.finding import Finding, Severity
-from statemend.report import baseline, text
+from statemend.report import baseline, blocks, text
 from statemend.report.gaps import gaps, ignored
 from statemend.report.html import counts
 from statemend.report.model import Report, StoreEntry, worst_first
@@ -35,12 +34,9 @@ _SHAPE = {
 }
 
 
-def render(report: Report, width: int = 100) -> str:
+def render(report: Report) -> str:
     """The report as plain text, for a file or a pipe."""
-    console = Console(width=width, color_system=None, force_terminal=False, highlight=False)
-    with console.capture() as captured:
-        console.print(renderable(report))
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    return blocks.plain(renderable(report))
 
 
 def renderable(report: Report) -> RenderableType:
@@ -65,7 +61,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield _findings(report)
         left = len(report.findings) - MOST_FINDINGS
         if left > 0:
-            yield Text(f"{left:,} more: use --format html or json", style="dim")
+            yield Text(f"{left:,} more: -o report.html writes the whole report", style="dim")
     yield from _known(report)
     yield from _not_looked_at(report)
     yield from _next(report)
@@ -92,25 +88,19 @@ def _numbers(report: Report) -> str:
     )
 
 
-def _findings(report: Report) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("Finding", no_wrap=True)
-    table.add_column("Severity", no_wrap=True)
-    table.add_column("Session", no_wrap=True, max_width=26)
+def _findings(report: Report) -> blocks.Rows:
     several = len(report.stores) > 1
-    if several:
-        table.add_column("Store", overflow="fold", max_width=30)
-    table.add_column("What", ratio=1, overflow="fold")
-    ordered = worst_first(report.findings)
-    for finding in ordered[:MOST_FINDINGS]:
-        table.add_row(
+    rows = [
+        (
             Text(finding.id),
             severity_text(finding.severity),
             Text(text.clip(finding.subject.session or "", 60)),
             *([Text(text.clip(_within(report, finding.subject.store), 200))] if several else []),
             Text(_what(finding)),
         )
-    return table
+        for finding in worst_first(report.findings)[:MOST_FINDINGS]
+    ]
+    return blocks.Rows(rows, head=("Finding", "Severity", "Session", *(["Store"] if several else []), "What"))
 
 
 def _within(report: Report, store: str) -> str:
@@ -155,5 +145,4 @@ def _next(report: Report) -> Iterator[RenderableType]:
     for finding in ordered[:1]:
         command = finding.remedy.command or f"statemend explain {finding.rule}"
         place = text.clip(_within(report, finding.subject.store), 200)
-        next_ = f"Next, for {place}: " if len(report.stores) > 1 else "Next: "
-        yield Text(next_, style="dim") + Text(text.clip(command, 600), style="bold")
+        yield blocks.next_step(command, label=f"Next, for {place}" if len(report.stores) > 1 else "Next")
