@@ -227,7 +227,7 @@ def test_a_stale_plan_is_refused(stores: Mapping[str, Path], tmp_path: Path, sta
         store, "INSERT INTO messages_fts_trigram(messages_fts_trigram) VALUES ('rebuild')", statement
     )
     before = folder_of(store)
-    with pytest.raises(Refused, match="the plan is stale"):
+    with pytest.raises(Refused, match=rf"^{store}: the plan is stale"):
         apply(file, now=plans.NOW)
     assert folder_of(store) == before
     assert not store.parent.with_name("home.statemend").exists()

@@ -118,6 +118,20 @@ def test_rows_that_a_plan_deleted_come_back(stores: Mapping[str, Path], tmp_path
     assert plans.digest(store) == old
 
 
+def test_a_run_is_not_taken_back_out_of_other_tables(newest: Path, tmp_path: Path) -> None:
+    """As after a newer release has opened the store."""
+    store, run = applied(tmp_path, newest)
+    plans.change(store, "CREATE INDEX added_later ON messages(role)")
+    files = {path.name for path in run.iterdir()}
+    told = verify(run, now=plans.NOW)
+    assert (told.state, str(run / "snapshot.db") in told.advice) == (State.CHANGED, True)
+    with pytest.raises(Refused, match="its tables changed since the run"):
+        undo(run, now=plans.NOW)
+    assert {path.name for path in run.iterdir()} == files
+    plans.change(store, "DROP INDEX added_later")
+    assert undo(run, now=plans.NOW).state is State.UNDONE
+
+
 def test_an_id_that_was_given_is_not_given_again(newest: Path, tmp_path: Path) -> None:
     store = plans.home_with(tmp_path, newest)
     ((session,),) = plans.query(store, "SELECT id FROM sessions")

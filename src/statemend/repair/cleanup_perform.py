@@ -72,7 +72,7 @@ def perform(
     done: tuple[transaction.Outcome, Receipt] | None = None
     asked = False
     try:
-        with open_for_repair(store) as connection, with_views(connection):
+        with open_for_repair(store, known_as=plan.store.path) as connection, with_views(connection):
             version = connection.data_version()
             notes = tuple(preflight.dead_leases(connection.store, now))
             snapshot = take_from(connection.raw, connection.store, folder.snapshot)

@@ -65,7 +65,7 @@ def perform(
     outcome: Outcome | None = None
     asked = False
     try:
-        with open_for_repair(store) as connection:
+        with open_for_repair(store, known_as=plan.store.path) as connection:
             version = connection.data_version()
             notes = tuple(preflight.dead_leases(connection.store, now))
             snapshot, content = take_with_content(connection.raw, connection.store, folder.snapshot)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from statemend.errors import Refused, StoreHeld
 from statemend.repair.plan import Plan
-from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
+from statemend.repair.store_identity import INSTANCE, has_tables_of
 from statemend.store.bundle import Bundle
 from statemend.store.connection import Store
 from statemend.store.holders import Lease, find_holders, leases
@@ -69,7 +69,7 @@ def check_identity(store: Store, plan: Plan) -> None:
     instance = store.value(INSTANCE) if store.schema.has("state_meta") else None
     if (None if instance is None else str(instance)) != plan.store.instance:
         raise Refused(f"{store.path}: the plan was made for another store ({plan.store.path})")
-    if schema_digest(store.rows(SCHEMA_OBJECTS)) != plan.store.schema_digest:
+    if not has_tables_of(store, plan.store):
         raise Refused(
             f"{store.path}: its tables are not those that the plan was made for; make it anew with "
             "`statemend plan`"

@@ -15,11 +15,12 @@ from statemend.repair.perform import UNDERNEATH
 from statemend.repair.plan import Plan
 from statemend.repair.record import UndoRecord
 from statemend.repair.run import Run, RunFolder, State
+from statemend.repair.store_identity import has_tables_of
 from statemend.repair.takeback import check_untouched_since, look_ahead, take_back
 from statemend.repair.transaction import Before
 from statemend.repair.verify import advice, status
 from statemend.store.bundle import inspect
-from statemend.store.connection import open_for_audit
+from statemend.store.connection import Store, open_for_audit
 from statemend.store.snapshot import take_with_content
 from statemend.store.writing import RepairConnection, open_for_repair
 
@@ -69,6 +70,7 @@ def _undo(
         log.step("undo begun")
         with open_for_repair(store, foreign_keys=False) as connection:
             version = connection.data_version()
+            _check_tables(connection.store, plan, folder)
             check_untouched_since(connection, kept)
             preflight.check_leases(connection.store, now)
             snapshot, content = take_with_content(connection.raw, connection.store, _unused(folder))
@@ -90,6 +92,14 @@ def _undo(
             f"{folder.journal}: the run is undone, and that cannot be recorded ({error.strerror})"
         ) from error
     return whole
+
+
+def _check_tables(store: Store, plan: Plan, folder: RunFolder) -> None:
+    if not has_tables_of(store, plan.store):
+        raise Refused(
+            f"{store.path}: its tables changed since the run, as a newer Hermes changes them, so the run can "
+            f"no longer be undone row by row; the store as it was before the run is {folder.snapshot}"
+        )
 
 
 def _change(

@@ -14,6 +14,7 @@ from statemend.repair import bounds, journal, position, record, rescan
 from statemend.repair.plan import Plan
 from statemend.repair.position import Position
 from statemend.repair.run import Run, RunFolder, State
+from statemend.repair.store_identity import has_tables_of
 from statemend.store.connection import open_for_audit
 from statemend.store.identity import store_digest
 
@@ -92,8 +93,8 @@ def advice(state: State, folder: RunFolder, plan: Plan) -> str:
         State.APPLIED: f"nothing; `statemend undo {place}` takes it back",
         State.FAILED: f"`statemend undo {place}` takes it back",
         State.UNDONE: f"the store is as it was before the run; {again} carries the plan out again",
-        State.CHANGED: "what the run made was changed since, so it cannot be undone: plan anew; the store as "
-        f"it was is {folder.snapshot}",
+        State.CHANGED: "what the run made, or the tables, changed since, so it cannot be undone: plan anew; "
+        f"the store as it was is {folder.snapshot}",
     }[state]
 
 
@@ -115,11 +116,13 @@ def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> tuple[State, tup
         if where is Position.UNKNOWN:
             return _without_rows(position.of_indexes(store, undo), steps, saved)
         committed = bool(steps & _CAME_TO_COMMIT) or position.any_new(store, undo.rows)
+        same_tables = has_tables_of(store, plan.store)
     if where is Position.OLD:
         return (State.UNDONE if committed else State.BEFORE_COMMIT), ()
     if where is Position.OTHER:
         return (State.CHANGED if committed else State.BEFORE_COMMIT), ()
-    return _judgement(saved), ()
+    judged = _judgement(saved)
+    return (judged if same_tables or judged is State.AFTER_COMMIT else State.CHANGED), ()
 
 
 def _without_rows(indexes: Position, steps: set[str], saved: Run | None) -> tuple[State, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import apsw
+import msgspec
 
 from statemend.errors import Refused, StoreHeld, StoreUnreadable, Undetermined
 from statemend.store.bundle import Bundle, fingerprint, inspect
@@ -169,8 +170,10 @@ class RepairConnection:
 
 
 @contextmanager
-def open_for_repair(path: Path, *, foreign_keys: bool = True) -> Iterator[RepairConnection]:
-    """Open the store at ``path`` to change it.
+def open_for_repair(
+    path: Path, *, foreign_keys: bool = True, known_as: str | None = None
+) -> Iterator[RepairConnection]:
+    """Open the store at ``path`` to change it. Errors name it by ``known_as``, where it is a copy of that.
 
     ``foreign_keys`` is off only to restore a state that already broke them. Raises ``UsageError`` where there
     is no store, ``StoreHeld`` when another process has it open for writing, ``StoreFault`` and
@@ -183,6 +186,7 @@ def open_for_repair(path: Path, *, foreign_keys: bool = True) -> Iterator[Repair
     if holders:
         named = ", ".join(map(str, holders))
         raise StoreHeld(f"{bundle.path}: held by {named}; stop it and run this again")
+    bundle = msgspec.structs.replace(bundle, path=known_as or bundle.path)
     taken = fingerprint(bundle)
     with closing(connect(bundle)) as connection:
         try:
