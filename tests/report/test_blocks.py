@@ -35,6 +35,11 @@ def test_prose_has_a_column_while_there_is_room_for_it() -> None:
     assert blocks.plain(rows, 37).splitlines()[1].startswith("  word word")
 
 
+def test_a_column_that_is_empty_takes_no_room() -> None:
+    rows = blocks.Rows([(Text("ABC001"), Text(""), Text("word"))], head=("Rule", "Session", "What"))
+    assert blocks.plain(rows).splitlines() == ["Rule    What", "ABC001  word"]
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_command_stays_in_one_line_to_be_copied(width: int) -> None:
     shown = blocks.plain(Group(blocks.next_step(COMMAND)), width)

@@ -14,7 +14,7 @@ GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
 
 
 def table(found: Diff) -> str:
-    console = Console(width=140, color_system=None)
+    console = Console(width=160, color_system=None)
     with console.capture() as captured:
         console.print(diff_table.renderable(found))
     return captured.get()

@@ -10,7 +10,18 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.audit.builder import NOW
 from tests.audit.houses import House
 
-from statemend.report import html, json, junit, markdown, sarif, summary, table
+from statemend.report import (
+    blocks,
+    diff_markdown,
+    diff_table,
+    html,
+    json,
+    junit,
+    markdown,
+    sarif,
+    summary,
+    table,
+)
 from statemend.report.baseline import apply_baseline, baseline_of
 from statemend.report.diff import diff
 from statemend.report.load import load_report
@@ -120,6 +131,23 @@ def test_a_report_of_several_stores_is_read_back(house: House, tmp_path: Path) -
     file.write_text(json.render(made))
 
     assert load_report(file) == made
+
+
+def test_a_comparison_says_of_which_store_and_session_each_finding_is(house: House) -> None:
+    made = report(house)
+    healthy = msgspec.structs.replace(made, findings=())
+
+    for before, after in ((healthy, made), (made, healthy)):
+        found = diff(before, after)
+        own, work = made.findings
+        on_screen = blocks.plain(diff_table.renderable(found), 120)
+        (own_row,) = [line for line in on_screen.splitlines() if own.id in line]
+        (work_row,) = [line for line in on_screen.splitlines() if work.id in line]
+        assert "gone" in own_row.split()
+        assert {"gone", "profiles/work/state.db"} <= set(work_row.split())
+        document = diff_markdown.render(found)
+        assert document.count(" in `gone`") == 2
+        assert document.count(" of `profiles/work/state.db`") == 1
 
 
 def test_a_store_that_was_not_looked_at_lost_no_finding(house: House) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
@@ -50,11 +51,12 @@ def facts(pairs: Iterable[tuple[str, str]], *, indent: int = 2, limit: int | Non
 
 class Rows:
     """Rows of short cells and, last in each, prose. Where the short ones leave no room for prose, each row
-    becomes a line of them with the prose below: nothing is cut off."""
+    becomes a line of them with the prose below: nothing is cut off. A column that is empty is left out."""
 
     def __init__(self, rows: Sequence[Sequence[Text]], *, head: Sequence[str] = ()) -> None:
-        self._rows = rows
-        self._head = [Text(title, style="dim") for title in head]
+        filled = [any(cell.plain for cell in column) for column in zip(*rows, strict=True)]
+        self._rows = [list(compress(row, filled)) for row in rows]
+        self._head = [Text(title, style="dim") for title in compress(head, filled)]
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         lines = [self._head, *self._rows] if self._head else self._rows

@@ -26,17 +26,17 @@ def _lines(found: Diff) -> Iterator[str]:
     yield ""
     for word, side in (("From", found.before), ("To", found.after)):
         yield f"- {word} {code(side.home)}, {escape(side.generated_at, 40)}: {diff_words.side(side)}"
-    for title, items in diff_words.sections(found):
+    for title, items, home in diff_words.sections(found):
         yield from _heading(f"{title} ({len(items):,})")
         for item in items[:MOST]:
-            yield from _finding(item.finding)
+            yield from _finding(item.finding, home)
             if item.reason:
                 yield f"  - {escape(item.reason)}"
         yield from _more(len(items))
     if found.changed:
         yield from _heading(f"Changed ({len(found.changed):,})")
     for change in found.changed[:MOST]:
-        yield from _finding(change.finding)
+        yield from _finding(change.finding, found.after.home)
         for line in diff_words.fields(change):
             yield f"  - {escape(line, 400)}"
     yield from _more(len(found.changed))
@@ -47,8 +47,10 @@ def _lines(found: Diff) -> Iterator[str]:
         yield from _more(len(lines))
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, home: str) -> Iterator[str]:
     about = f" in {code(finding.subject.session, 80)}" if finding.subject.session else ""
+    if place := diff_words.store(finding, home):
+        about += f" of {code(place)}"
     yield (
         f"- **{finding.severity} {finding.verdict}** {code(finding.id, 60)}{about}: {escape(finding.summary)}"
     )

@@ -15,8 +15,6 @@ from statemend.report.table import severity_text
 
 MOST = 50
 
-_Row = tuple[Text, Text, Text, Text]
-
 
 def renderable(found: Diff) -> RenderableType:
     """The comparison for a ``rich`` console; nothing in it is read as markup."""
@@ -28,9 +26,11 @@ def _parts(found: Diff) -> Iterator[RenderableType]:
         named = f"{word:4} {text.clip(side.generated_at, 40)} {text.clip(side.home, 200)}"
         yield Text(f"{named}: {diff_words.side(side)}", style="dim")
     yield Text(text.clip(found.verdict, 300), style="bold")
-    for title, items in diff_words.sections(found):
-        yield from _section(title, [_row(item.finding, _what(item)) for item in items])
-    changed = [_row(change.finding, _lines(diff_words.fields(change))) for change in found.changed]
+    for title, items, home in diff_words.sections(found):
+        yield from _section(title, [_row(item.finding, home, _what(item)) for item in items])
+    changed = [
+        _row(change.finding, found.after.home, _lines(diff_words.fields(change))) for change in found.changed
+    ]
     yield from _section("Changed", changed)
     for title, lines in diff_words.notes(found):
         yield from _heading(title)
@@ -41,10 +41,11 @@ def _parts(found: Diff) -> Iterator[RenderableType]:
         first = found.new[0].finding
         command = first.remedy.command or f"statemend explain {first.rule}"
         yield Text()
-        yield blocks.next_step(command)
+        place = diff_words.store(first, found.after.home)
+        yield blocks.next_step(command, label=f"Next, for {text.clip(place, 200)}" if place else "Next")
 
 
-def _section(title: str, rows: Sequence[_Row]) -> Iterator[RenderableType]:
+def _section(title: str, rows: Sequence[Sequence[Text]]) -> Iterator[RenderableType]:
     if not rows:
         return
     yield from _heading(f"{title} ({len(rows):,})")
@@ -62,8 +63,15 @@ def _more(total: int) -> Iterator[RenderableType]:
         yield Text(f"  {total - MOST:,} more: --format json has them all", style="dim")
 
 
-def _row(finding: Finding, what: Text) -> _Row:
-    return Text(text.clip(finding.id, 60)), severity_text(finding.severity), Text(finding.verdict.value), what
+def _row(finding: Finding, home: str, what: Text) -> Sequence[Text]:
+    return (
+        Text(text.clip(finding.id, 60)),
+        severity_text(finding.severity),
+        Text(finding.verdict.value),
+        Text(text.clip(finding.subject.session or "", 60)),
+        Text(text.clip(diff_words.store(finding, home), 200)),
+        what,
+    )
 
 
 def _what(item: Difference) -> Text:

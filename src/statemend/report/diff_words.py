@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from statemend.audit.finding import Finding
 from statemend.report import text
 from statemend.report.diff import Change, Diff, Difference, RuleChange, Side
 from statemend.report.html import shown_value
+from statemend.report.paths import relative, within
 
 _MOST_FIELDS = 6
 
 
-def sections(found: Diff) -> tuple[tuple[str, tuple[Difference, ...]], ...]:
-    """The findings that only one report has, under their headings; those that are not empty."""
+def sections(found: Diff) -> tuple[tuple[str, tuple[Difference, ...], str], ...]:
+    """The findings that only one report has, under their headings and with the home of that report; those
+    that are not empty."""
     named = (
-        ("New", found.new),
-        ("Gone", found.gone),
-        ("Could not be looked for again", found.unknown),
+        ("New", found.new, found.after.home),
+        ("Gone", found.gone, found.before.home),
+        ("Could not be looked for again", found.unknown, found.before.home),
     )
-    return tuple((title, items) for title, items in named if items)
+    return tuple((title, items, home) for title, items, home in named if items)
+
+
+def store(finding: Finding, home: str) -> str:
+    """Whose store a finding is of: empty for the home's own, and for one that was audited alone."""
+    path = finding.subject.store
+    place = relative(path, home) if within(path, home) else path
+    return "" if place in (".", "state.db") else place
 
 
 def notes(found: Diff) -> tuple[tuple[str, tuple[str, ...]], ...]:
