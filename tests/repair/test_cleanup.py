@@ -22,6 +22,7 @@ from statemend.repair.apply import apply as apply_repair
 from statemend.repair.cleanup import apply
 from statemend.repair.cleanup_plan import Preserved, Rows
 from statemend.repair.plan import dump as plan_file
+from statemend.repair.planner import make_plan
 from statemend.repair.receipt import Receipt
 from statemend.repair.reexport import Format, View
 from statemend.repair.run import RunFolder, State
@@ -463,6 +464,20 @@ def test_a_repair_that_is_not_verified_comes_first(tmp_path: Path) -> None:
         assert "beta" in newest.sessions()
     folder.save(verified)
     assert apply(file, run_dir=tmp_path / "run", now=NOW).exit_code == 0
+
+
+def test_a_run_that_was_taken_back_and_made_again_by_another_stops_nothing(
+    newest: Cleaned, tmp_path: Path
+) -> None:
+    newest.home.sql("UPDATE sessions SET message_count = 77 WHERE id = 'other'")
+    repair = plans.write(make_plan(newest.home.root, now=NOW), tmp_path / "plan.json")
+    first = Path(apply_repair(repair, now=NOW).folder)
+    undo(first, now=NOW)
+    second = Path(apply_repair(repair, now=NOW + 60).folder)
+    told = verify(first, now=NOW)
+    assert (told.state, "was taken back" in told.notes[-1]) == (State.AFTER_COMMIT, True)
+    assert verify(second, now=NOW).state is State.APPLIED
+    assert apply(newest.file("beta"), run_dir=tmp_path / "run", now=NOW).exit_code == 0
 
 
 def test_a_run_at_the_home_is_found_without_being_named(newest: Cleaned, tmp_path: Path) -> None:

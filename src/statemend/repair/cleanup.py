@@ -132,7 +132,10 @@ def _already(plan: CleanupPlan, places: list[Path], now: float, progress: Progre
 
 
 def _check_runs(plan: CleanupPlan) -> None:
-    """Raise ``Refused`` while a run on this store is not known to be verified, or taken back."""
+    """Raise ``Refused`` while a run on this store is not known to be verified, or taken back. One that was
+    taken back, and whose plan a later run carried out, is told from its rows by that run alone."""
+    verified: set[str] = set()
+    waiting: list[tuple[Path, str, Run]] = []
     for place in (*map(Path, plan.runs), *known_folders(plan.envelope())):
         folder = RunFolder(place)
         if not folder.plan.is_file():
@@ -149,8 +152,13 @@ def _check_runs(plan: CleanupPlan) -> None:
                 f"{place}: holds a run that cannot be read ({error}); move it away first"
             ) from error
         saved = folder.load()
-        verified = saved is not None and saved.state is State.APPLIED
-        if run.state in (State.AFTER_COMMIT, State.FAILED) or (run.state is State.CHANGED and not verified):
+        judged = saved is not None and saved.state is State.APPLIED
+        if run.state is State.APPLIED:
+            verified.add(repair.digest)
+        elif run.state in (State.AFTER_COMMIT, State.FAILED) or (run.state is State.CHANGED and not judged):
+            waiting.append((place, repair.digest, run))
+    for place, digest, run in waiting:
+        if digest not in verified:
             raise Refused(
                 f"{place}: this run is {run.state.value}, and nothing is deleted before it is verified or "
                 f"taken back: {run.advice}"

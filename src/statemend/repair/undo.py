@@ -52,7 +52,7 @@ def undo(run_dir: Path, *, now: float | None = None, steps: Hook | None = None) 
                 run,
                 state=State.UNDONE,
                 advice=advice(State.UNDONE, folder, plan),
-                notes=(*run.notes, note),
+                notes=tuple(dict.fromkeys((*run.notes, note))),
                 finished_at=at,
             )
         )

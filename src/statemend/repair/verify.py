@@ -24,6 +24,10 @@ _ONLY_JOURNAL = (
     "no row changed, and the search indexes were sound before: this is what the journal says, for nothing in "
     "the store tells; no message depends on it"
 )
+_BACK = (
+    "the run was taken back, and its rows are as it made them again: another run of the plan did that, or an "
+    "older copy of the store was put in its place"
+)
 _CAME_TO_COMMIT = frozenset({"committed", "undo begun", "undone"})
 
 
@@ -122,7 +126,8 @@ def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> tuple[State, tup
     if where is Position.OTHER:
         return (State.CHANGED if committed else State.BEFORE_COMMIT), ()
     judged = _judgement(saved)
-    return (judged if same_tables or judged is State.AFTER_COMMIT else State.CHANGED), ()
+    notes = (_BACK,) if saved is not None and saved.state is State.UNDONE else ()
+    return (judged if same_tables or judged is State.AFTER_COMMIT else State.CHANGED), notes
 
 
 def _without_rows(indexes: Position, steps: set[str], saved: Run | None) -> tuple[State, tuple[str, ...]]:
