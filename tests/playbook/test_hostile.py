@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -219,6 +218,9 @@ SQL = [
     "SELECT hex(content) FROM messages",
     "SELECT instr(content, role) FROM messages",
     "SELECT trim(content, role) FROM messages",
+    "SELECT trim(content, :set) FROM messages",
+    "SELECT \"RTRIM\" (content, 'a' || role) FROM messages",
+    "SELECT ltrim(content, '" + "a" * 100 + "') FROM messages",
     "SELECT random()",
     "SELECT ?",
     "SELECT " + "(" * 1000 + "1" + ")" * 1000,
@@ -249,14 +251,23 @@ def test_sql_that_is_more_than_a_question_is_refused_before_it_runs(sql: str) ->
     assert not Path("/tmp/statemend-hostile").exists()
 
 
-def test_the_parser_says_nothing_by_itself() -> None:
-    code = """if True:
-        from statemend.playbook import query
-        query.guard("SELECT json_extract(tool_calls, '$[ x') FROM messages")
-    """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+SHAPES = {
+    "joins without a condition": "SELECT 1 FROM messages" + " JOIN messages" * 60,
+    "joins within joins": "SELECT 1 FROM messages AS a"
+    + "".join(f" JOIN messages AS b{n} JOIN messages AS c{n} ON 1" for n in range(30)),
+    "calls within calls": "SELECT " + "date(" * 45 + "1" + ")" * 45,
+    "names within names": "SELECT 1" + ") AS (" * 600,
+    "searches within searches": "SELECT " + "instr(1, (" * 24 + "1" + "))" * 24,
+    "quotes": "SELECT " + "'" * 3900,
+    "comments": "SELECT 1 " + "/*" * 1900,
+}
 
-    assert (done.stdout, done.stderr) == (b"", b"")
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_query_of_any_shape_is_understood_or_refused(shape: str) -> None:
+    """A parser that tries every meaning of a text never comes to an end with some of these."""
+    with suppress(UsageError):
+        query.guard(SHAPES[shape])
 
 
 @pytest.fixture(scope="module")

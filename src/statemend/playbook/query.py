@@ -1,7 +1,7 @@
 """What a ``check`` asks the store: one SELECT, guarded before it runs and while it does.
 
-The parser says early and in words what is wrong. What holds is the engine: it compiles the question under an
-authorizer that knows what may be read, and says of every column of the answer where it comes from.
+Its words say early what is wrong. What holds is the engine: it compiles the question under an authorizer that
+knows what may be read, and says of every column of the answer where it comes from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from statemend.errors import Undetermined, UsageError
 from statemend.playbook.model import Check, Expect
-from statemend.playbook.select import inspect
+from statemend.playbook.select import in_words, inspect
 from statemend.playbook.tables import Tables
 from statemend.report import text
 from statemend.store.connection import Store, compile_question
@@ -86,6 +86,8 @@ def shape(sql: str) -> Shape:
     inspect(sql)
     try:
         return compile_question(sql, relations=Tables().relations(), seconds=_SECONDS_TO_COMPILE)
+    except UsageError as error:
+        raise UsageError(in_words(str(error))) from error
     except Undetermined as error:
         raise UsageError("it takes too long to understand; make it simpler") from error
 

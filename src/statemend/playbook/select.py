@@ -1,127 +1,117 @@
-"""What a parser says of a query before the engine sees it: errors in words, with the table or function that
-is meant."""
+"""What is said of a query before the engine sees it: errors in words, and what would take too long.
+
+The words of the query are looked at one after the other, and no tree is made of them: the time that takes
+grows with their number alone, whatever they are. What holds is the engine, which compiles the query next.
+"""
 
 from __future__ import annotations
 
 import difflib
-import logging
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from itertools import accumulate
+from typing import Final, NamedTuple
 
 from statemend.errors import UsageError
 from statemend.playbook.tables import SCAN_TABLES
 from statemend.store.catalogue import CATALOGUE
-from statemend.store.question import TAKING_APART
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 #: Tables that a check sees, by the names that it writes.
 VISIBLE: Final = frozenset((*CATALOGUE, *SCAN_TABLES))
-#: The parser warns on standard error of what it does not know, where nobody listens.
-logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_TOKEN = re.compile(
+    r"""
+    (?P<blank> [ \t\n\f\r]+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
+  | (?P<literal> [xX]?'(?:[^']|'')*' | \.?[0-9][\w.]* )
+  | (?P<input> [:@$#]\w+ | \?[0-9]* )
+  | (?P<quoted> "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]]*\] )
+  | (?P<word> [A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]* )
+  | (?P<sign> . )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_NO_TABLE = re.compile(r"no such table: (.+)", re.DOTALL)
+_TRIMS = ("trim", "ltrim", "rtrim")
 _DEEPEST = 50
 _LONGEST_NAME = 60
+_LONGEST_TRIMMED = 20
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        """What a word means: in lower case, without quotes."""
+        return (self.text[1:-1] if self.kind == "quoted" else self.text).lower()
 
 
 def inspect(sql: str) -> None:
-    """Raise ``UsageError`` unless ``sql`` is one SELECT over tables that a check may see."""
-    tree = _parsed(sql)
-    defined = {cte.alias.lower() for cte in tree.find_all(_exp().CTE)}
-    if taken := sorted(defined & VISIBLE):
-        raise UsageError(f"WITH {taken[0]}: that is the name of a table; choose another")
-    for table in tree.find_all(_exp().Table):
-        _check_table(table, defined)
-    for call, searched in _searches(tree):
-        if not isinstance(searched, _exp().Literal | _exp().Placeholder | _exp().Parameter):
-            raise UsageError(f"{call}() takes what it looks for as a literal or an input, not computed")
-
-
-def _exp() -> Any:
-    """The parser is slow to import, so it is imported when a query is there."""
-    from sqlglot import exp
-
-    return exp
-
-
-def _parsed(sql: str) -> exp.Expr:
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-    from sqlglot.tokenizer_core import Token, TokenType
-
+    """Raise ``UsageError`` for what cannot be one SELECT over tables that a check may see, or may take
+    long."""
     if "\0" in sql or sql.encode("utf-8", "ignore").decode() != sql:
         raise UsageError("a character that no SQL has (NUL, or half of one); remove it")
-    try:
-        tokens: list[Token] = sqlglot.tokenize(sql, dialect="sqlite")
-        while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-            tokens.pop()
-        if not tokens or tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH):
-            raise UsageError("not a SELECT; a check asks, and changes nothing")
-        if any(token.token_type is TokenType.SEMICOLON for token in tokens):
-            raise UsageError("more than one statement; a check asks one question")
-        if _depth([token.token_type for token in tokens], TokenType.L_PAREN, TokenType.R_PAREN) > _DEEPEST:
-            raise UsageError(f"nested more than {_DEEPEST} deep; make it simpler")
-        tree = sqlglot.parse_one(_anonymous(sql, tokens), dialect="sqlite")
-    except RecursionError as error:
-        raise UsageError("nested too deep; make it simpler") from error
-    except SqlglotError as error:
-        raise UsageError(f"not SQL that can be understood{_where(error)}") from error
-    if not isinstance(tree, exp.Select | exp.SetOperation):
+    tokens = [_Token(str(one.lastgroup), one[0]) for one in _TOKEN.finditer(sql) if one.lastgroup != "blank"]
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
+    if not tokens or tokens[0].name not in ("select", "with"):
         raise UsageError("not a SELECT; a check asks, and changes nothing")
-    return tree
+    if any(token.text == ";" for token in tokens):
+        raise UsageError("more than one statement; a check asks one question")
+    depths = [*accumulate((token.text == "(") - (token.text == ")") for token in tokens)]
+    if max(depths) > _DEEPEST:
+        raise UsageError(f"nested more than {_DEEPEST} deep; make it simpler")
+    if taken := sorted(VISIBLE.intersection(_defined(tokens, depths))):
+        raise UsageError(f"WITH {taken[0]}: that is the name of a table; choose another")
+    for call, searched in _searches(tokens, depths):
+        _check_searched(call, searched)
 
 
-def _anonymous(sql: str, tokens: Sequence[Any]) -> str:
-    """The statement with ``?`` for each ``:name``: one like ``:on`` the parser would take for a word."""
-    for colon, name in reversed([*pairwise(tokens)]):
-        if colon.text == ":" and name.start == colon.end + 1 and _NAME.fullmatch(name.text):
-            sql = f"{sql[: colon.start]}?{sql[name.end + 1 :]}"
-    return sql
+def in_words(error: str) -> str:
+    """What the engine says of a query, with the table that is meant where there is none of the name."""
+    found = _NO_TABLE.fullmatch(error)
+    if found is None:
+        return error
+    name = found[1]
+    if "." in name:
+        return f"{name[:_LONGEST_NAME]}: name the table alone"
+    near = difflib.get_close_matches(name.lower(), VISIBLE, 1)
+    hint = f"did you mean {near[0]}?" if near else "see the tables of a check in the playbook reference"
+    return f"no table {name[:_LONGEST_NAME]!r}; {hint}"
 
 
-def _depth(kinds: list[Any], opening: Any, closing: Any) -> int:
-    depth = deepest = 0
-    for kind in kinds:
-        depth += (kind is opening) - (kind is closing)
-        deepest = max(deepest, depth)
-    return deepest
+def _defined(tokens: Sequence[_Token], depths: Sequence[int]) -> Iterator[str]:
+    """The names that the query itself gives to tables: ``name AS (`` and ``name (columns) AS (``."""
+    for number in range(1, len(tokens) - 1):
+        if tokens[number].name != "as" or tokens[number + 1].name not in ("(", "not", "materialized"):
+            continue
+        named = number - 1
+        if tokens[named].text == ")":
+            opened = (one for one in range(named, 0, -1) if depths[one - 1] == depths[named])
+            named = next(opened, 1) - 1
+        yield tokens[named].name
 
 
-def _where(error: Exception) -> str:
-    for one in getattr(error, "errors", None) or ():
-        if one.get("line"):
-            return f", in its line {one['line']} near {str(one.get('highlight'))[:_LONGEST_NAME]!r}"
-    return ""
-
-
-def _check_table(table: exp.Table, defined: set[str]) -> None:
-    exp = _exp()
-    if not isinstance(table.this, exp.Identifier):
-        function = table.this.name or table.this.sql(dialect="sqlite").partition("(")[0]
-        if function.lower() not in TAKING_APART:
-            raise UsageError(f"{function[:_LONGEST_NAME]}() gives no table that a check may read")
-        return
-    if table.db:
-        raise UsageError(f"{table.db[:_LONGEST_NAME]}.{table.name[:_LONGEST_NAME]}: name the table alone")
-    name = table.name.lower()
-    if name not in VISIBLE and name not in defined:
-        near = difflib.get_close_matches(name, VISIBLE, 1)
-        hint = f"did you mean {near[0]}?" if near else "see the tables of a check in the playbook reference"
-        raise UsageError(f"no table {table.name[:_LONGEST_NAME]!r}; {hint}")
-
-
-def _searches(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+def _searches(tokens: Sequence[_Token], depths: Sequence[int]) -> Iterator[tuple[str, Sequence[_Token]]]:
     """What functions look for whose time is the product of two lengths."""
-    exp = _exp()
-    for node in tree.find_all(exp.StrPosition, exp.Trim, exp.Anonymous):
-        if isinstance(node, exp.StrPosition):
-            yield "instr", node.args["substr"]
-        elif isinstance(node, exp.Trim) and node.expression is not None:
-            yield "trim", node.expression
-        elif isinstance(node, exp.Anonymous) and node.name.lower() in ("instr", "trim", "ltrim", "rtrim"):
-            yield from ((node.name.lower(), argument) for argument in node.expressions[1:])
+    for number, token in enumerate(tokens[:-1]):
+        if token.name not in ("instr", *_TRIMS) or tokens[number + 1].text != "(":
+            continue
+        depth, begun = depths[number + 1], None
+        for place in range(number + 2, len(tokens)):
+            closed = depths[place] < depth
+            if begun is not None and (closed or (depths[place] == depth and tokens[place].text == ",")):
+                yield token.name, tokens[begun:place]
+            if closed:
+                break
+            if depths[place] == depth and tokens[place].text == ",":
+                begun = place + 1
+
+
+def _check_searched(call: str, searched: Sequence[_Token]) -> None:
+    kind = searched[0].kind if len(searched) == 1 else None
+    if call == "instr" and kind not in ("literal", "input"):
+        raise UsageError("instr() takes what it looks for as a literal or an input, not computed")
+    if call in _TRIMS and (kind != "literal" or len(searched[0].text) > _LONGEST_TRIMMED):
+        raise UsageError(f"{call}() takes what it removes as a literal of a few characters")
