@@ -325,6 +325,12 @@ def test_a_value_that_doubles_for_ever_is_stopped(store: Store) -> None:
     assert "a value longer than 32 MiB" in refusal(lambda: query.ask(store, asked, {}, query.Tables()))
 
 
+def test_a_pattern_is_short(store: Store) -> None:
+    asked = Check(sql=f"SELECT '{'a' * 300}' LIKE '%{'a' * 300}'", expect=Expect.ROWS, message="m")
+
+    assert "pattern too complex" in refusal(lambda: query.ask(store, asked, {}, query.Tables()))
+
+
 def test_rows_without_end_are_not_read_beyond_the_limit(store: Store) -> None:
     asked = Check(sql=f"{NUMBERS} SELECT n FROM c", expect=Expect.ROWS, message="m", rows=100)
     answer = query.ask(store, asked, {}, query.Tables())

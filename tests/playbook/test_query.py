@@ -113,6 +113,21 @@ def test_the_text_of_a_message_is_never_shown(store: Store, sql: str) -> None:
     assert MARKER.upper() not in repr((answer.columns, answer.rows)).upper()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT json_extract('{}', content) FROM messages",
+        "SELECT '{}' ->> ('$' || content) FROM messages",
+        "SELECT 1 FROM messages, json_each('{}', '$' || content)",
+    ],
+)
+def test_the_text_of_a_message_is_not_in_an_error(store: Store, sql: str) -> None:
+    with pytest.raises(Undetermined, match="bad JSON path; mend the query") as raised:
+        query.ask(store, step(sql), {}, query.Tables())
+
+    assert MARKER not in str(raised.value)
+
+
 def test_other_text_is_shown(store: Store, tables: query.Tables) -> None:
     def rows(sql: str) -> tuple[tuple[Any, ...], ...]:
         return query.ask(store, step(sql), {}, tables).rows

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from statemend.errors import StatemendError, Undetermined, UsageError
+from statemend.errors import StatemendError, StoreUnreadable, Undetermined, UsageError
 from statemend.store.catalogue import CATALOGUE
 
 #: Table functions that take a value apart.
@@ -36,10 +36,11 @@ FUNCTIONS: Final = frozenset(
     for name in line.split()
 )
 
-#: The longest value (bytes), and the longest LIKE pattern, while a question is asked.
+#: The longest value, and the longest LIKE pattern (bytes), while a question is asked: one comparison may take
+#: as long as their product.
 _LIMITS: Mapping[int, int] = {
     apsw.SQLITE_LIMIT_LENGTH: 32 * 1024 * 1024,
-    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1000,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
     apsw.SQLITE_LIMIT_COLUMN: 200,
     apsw.SQLITE_LIMIT_EXPR_DEPTH: 200,
     apsw.SQLITE_LIMIT_COMPOUND_SELECT: 50,
@@ -94,7 +95,7 @@ def asking(
     """Compile ``sql`` and let it run within the block, where ``relations`` are tables too.
 
     ``real`` are the tables of the store itself, whose names are no table functions. Raises ``UsageError`` for
-    a statement that may not be asked, ``Undetermined`` when it was stopped.
+    a statement that may not be asked, ``Undetermined`` when it was stopped or failed; no cell is quoted.
     """
     clock = _Clock(seconds)
     authorizer, limits = connection.authorizer, {limit: connection.limit(limit) for limit in _LIMITS}
@@ -112,6 +113,9 @@ def asking(
             if isinstance(error.__cause__, apsw.TooBigError):
                 most = _LIMITS[apsw.SQLITE_LIMIT_LENGTH] >> 20
                 raise Undetermined(f"a value longer than {most} MiB; ask for less") from error
+            if isinstance(error, StoreUnreadable) and isinstance(error.__cause__, apsw.SQLError):
+                said = str(error.__cause__).partition(":")[0]  # what comes then may quote a cell
+                raise Undetermined(f"no answer: {said}; mend the query") from error
             raise
         finally:
             connection.set_progress_handler(None, id=_PROGRESS)
