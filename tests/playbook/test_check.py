@@ -159,6 +159,7 @@ def test_a_wrong_step_is_told_by_line_and_column(steps: str, said: list[str]) ->
         ("  home: {", "  house: {", "no input 'home'; did you mean 'house'?"),
         ("type: path,", "type: folder,", "'folder' is none of text, integer, number, boolean, path, paths"),
         ("default: 30", "default: soon", "the default is no number"),
+        ("help: how bad", f"help: x, default: {'a' * 5000}", "the default is longer than 4,096 characters"),
         ("default: 30", "default: '{{ level }}'", "`default` holds no template"),
         ("default: 30", "defaut: 30", "unknown key 'defaut'; did you mean 'default'?"),
         ("help: how bad", "help: x, values: [a], default: b", "the default is none of a"),

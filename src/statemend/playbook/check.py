@@ -14,7 +14,10 @@ from statemend.playbook.model import Input, InputType, Playbook, Step
 from statemend.playbook.source import Place, Source
 from statemend.playbook.variables import RUN, has_template
 
-__all__ = ["Problem", "check", "problems", "resolve"]
+__all__ = ["LONGEST_INPUT", "Problem", "check", "problems", "resolve"]
+
+#: Characters of one value of an input.
+LONGEST_INPUT: Final = 4096
 
 #: Fields that decide what runs, and in which order: they hold no template.
 FIXED: Final = frozenset({"do", "expect", "id", "name", "needs", "of", "plan", "scan", "schema", "sql"})
@@ -123,6 +126,9 @@ def _check_default(reader: Converter, one: Input, path: str) -> None:
     except msgspec.ValidationError:
         reader.add(f"{path}.default", f"the default is no {one.type.value}")
         return
+    texts = one.default if isinstance(one.default, list) else [one.default]
+    if any(isinstance(text, str) and len(text) > LONGEST_INPUT for text in texts):
+        reader.add(f"{path}.default", f"the default is longer than {LONGEST_INPUT:,} characters")
     if one.values and one.default not in one.values:
         reader.add(f"{path}.default", f"the default is none of {', '.join(one.values)}")
 

@@ -7,18 +7,16 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from statemend.errors import UsageError
-from statemend.playbook.check import check
+from statemend.playbook.check import LONGEST_INPUT, check
 from statemend.playbook.convert import near
 from statemend.playbook.model import Input, InputType
 from statemend.playbook.source import Source
 
-#: Characters of one value.
-_LONGEST: Final = 4096
 _CLIPPED = 60
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
@@ -80,8 +78,8 @@ def _default(one: Input) -> object:
 
 
 def _check_text(text: str) -> None:
-    if len(text) > _LONGEST:
-        raise ValueError(f"longer than {_LONGEST:,} characters")
+    if len(text) > LONGEST_INPUT:
+        raise ValueError(f"longer than {LONGEST_INPUT:,} characters")
     if "\0" in text:
         raise ValueError("a NUL character is in it")
 

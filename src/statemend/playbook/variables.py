@@ -24,6 +24,8 @@ _LONGEST: Final = 64 * 1024
 _MOST: Final = 200
 _MOST_FILTERS: Final = 5
 _LONGEST_NAME: Final = 40
+#: Characters that ``join`` may put between two values.
+_LONGEST_BETWEEN: Final = 20
 
 
 class TemplateError(ValueError):
@@ -134,6 +136,8 @@ def _check_expression(node: nodes.Expr, filters: int) -> None:
         constant = all(isinstance(one, nodes.Const) for one in node.args)
         if not constant or node.kwargs or node.dyn_args or node.dyn_kwargs:
             raise TemplateError(f"the filter {node.name} takes constants alone", node.lineno)
+        if node.name == "join":
+            _check_join(node)
         _check_expression(node.node, filters + 1)
     elif isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name == "run":
         if node.attr not in RUN:
@@ -144,6 +148,18 @@ def _check_expression(node: nodes.Expr, filters: int) -> None:
             raise TemplateError("`run` alone is no value; write run.name", node.lineno)
     elif not isinstance(node, nodes.Const):
         raise TemplateError("it computes; a template only names an input, as {{ name }}", node.lineno)
+
+
+def _check_join(node: nodes.Filter) -> None:
+    """What it makes is as long as the product of what it is given: so that is an input, and a few
+    characters."""
+    from jinja2 import nodes
+
+    if not isinstance(node.node, nodes.Name):
+        raise TemplateError("the filter join comes first after the name of an input", node.lineno)
+    between = "".join(str(one.value) for one in node.args if isinstance(one, nodes.Const))
+    if len(node.args) > 1 or len(between) > _LONGEST_BETWEEN:
+        raise TemplateError(f"join takes one text of at most {_LONGEST_BETWEEN} characters", node.lineno)
 
 
 @lru_cache(maxsize=1)
