@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -14,7 +15,7 @@ import msgspec
 import pytest
 from tests.repair import plans
 
-from statemend.errors import Refused, RolledBack, StoreHeld, UsageError, VerificationFailed
+from statemend.errors import Refused, RolledBack, StoreHeld, Undetermined, UsageError, VerificationFailed
 from statemend.repair import bounds
 from statemend.repair.apply import apply
 from statemend.repair.plan import Choice, Option, Step
@@ -115,6 +116,22 @@ def test_an_applied_plan_whose_run_is_gone_changes_nothing(newest: Path, tmp_pat
     assert again.state is State.NOTHING
     assert "already" in again.advice
     assert folder_of(store) == before
+
+
+def test_runs_of_another_user_are_named_and_nothing_is_done(
+    newest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them may have carried the plan out."""
+    _, file = plans.orphaned(tmp_path, newest)
+    place = tmp_path / "home.statemend"
+    place.mkdir()
+
+    def closed(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    with pytest.raises(Undetermined, match=rf"^{place}: cannot be read .* as the user who did it$"):
+        apply(file, now=plans.NOW)
 
 
 def test_an_undone_plan_can_be_applied_again(newest: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -105,7 +106,9 @@ class RunFolder:
 
     def load_plan(self) -> Plan:
         """The plan of the run. Raises ``UsageError`` when this is not the folder of a run."""
-        if not self.plan.is_file():
+        with _reading(self.path):
+            is_run = self.plan.is_file()
+        if not is_run:
             raise UsageError(f"{self.path}: not the folder of a run; name one that `statemend apply` made")
         return bounds.read(self.plan)
 
@@ -147,9 +150,10 @@ def known_folders(plan: Plan) -> list[Path]:
     """The folders beside the home that may hold runs on the plan's store, those of playbooks included, the
     latest first."""
     base = default_base(plan)
-    found = [(path.name, path) for path in _folders(base) if path.name != PLAYBOOKS]
-    for playbook in _folders(base / PLAYBOOKS):
-        found += [(playbook.name, path) for path in playbook.glob("steps/*/run")]
+    with _reading(base):
+        found = [(path.name, path) for path in _folders(base) if path.name != PLAYBOOKS]
+        for playbook in _folders(base / PLAYBOOKS):
+            found += [(playbook.name, path) for path in playbook.glob("steps/*/run")]
     return [path for _, path in sorted(found, reverse=True)]
 
 
@@ -162,6 +166,20 @@ def earlier(plan: Plan, places: Sequence[Path]) -> Iterator[RunFolder]:
     that lies in a folder alone is no run."""
     for place in (*places, *known_folders(plan)):
         folder = RunFolder(place)
-        begun = folder.journal.is_file() or folder.undo.is_file()
-        if begun and folder.plan.is_file() and folder.plan.read_bytes() == dump(plan):
+        with _reading(place):
+            begun = folder.journal.is_file() or folder.undo.is_file()
+            same = begun and folder.plan.is_file() and folder.plan.read_bytes() == dump(plan)
+        if same:
             yield folder
+
+
+@contextmanager
+def _reading(place: Path) -> Iterator[None]:
+    """A run that cannot be read may be one that was carried out."""
+    try:
+        yield
+    except OSError as error:
+        raise Undetermined(
+            f"{error.filename or place}: cannot be read ({error.strerror}), so what was done to the store is "
+            "not known; run statemend as the user who did it"
+        ) from error
