@@ -214,6 +214,23 @@ def test_a_compression_after_another_end_is_not_followed(hermes_home: Homes, rel
     assert told(home) == [("LIN014", "fault", continuation)]
 
 
+@pytest.mark.parametrize("release", ["0.13.0", "0.16.0"])
+def test_a_continuation_whose_rows_are_stored_when_the_turn_ends_is_told_too(
+    hermes_home: Homes, release: str
+) -> None:
+    """Releases before 0.19 store what a compression hands over with the rest of the turn, however long."""
+    home = hermes_home(release)
+    chat = home.chat(FIRST)
+    chat.turns(10, "garden")
+    home.end(FIRST, "tui_close")
+    home.break_next("append_message")
+    continuation = chat.rotate(stored=False)
+    chat.say(user("And the fence?"), assistant("Paint it."), gap=600)
+    stored = min(row["timestamp"] for row in home.messages(continuation))
+    assert stored - home.session(continuation)["started_at"] >= 600
+    assert told(home) == [("LIN014", "fault", continuation)]
+
+
 @pytest.mark.fires("LIN014")
 @pytest.mark.parametrize("release", ["0.16.0", "0.22.2"])
 def test_a_compressed_session_that_was_opened_again_loses_its_continuation(

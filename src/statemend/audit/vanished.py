@@ -31,8 +31,9 @@ AROUND = """
     SELECT (SELECT MAX(m.id) FROM messages AS m WHERE m.session_id = ? AND m.id < began.id), began.id
     FROM (SELECT MIN(id) AS id FROM messages WHERE session_id = ?) AS began
 """
+WRITTEN = "SELECT timestamp FROM messages WHERE id = ?"
 #: What a rule that uses this module reads.
-READS = (STORED_BEFORE, LAST_ROW, GAPS, LATER_ROWS, AROUND)
+READS = (STORED_BEFORE, LAST_ROW, GAPS, LATER_ROWS, AROUND, WRITTEN)
 
 
 def rows_vanished(context: Context, node: Node) -> bool:
@@ -63,6 +64,18 @@ def one_may_have_stood_between(context: Context, before: str, after: str) -> boo
     """Whether rows are gone from between those of two sessions, as the rows of a third would be."""
     last, first = context.store.one(AROUND, (before, after)) or (None, None)
     return last is not None and first is not None and row_missing_between(context, last, first)
+
+
+def has_all_since_it_began(context: Context, session: Node, parent: str) -> bool:
+    """Whether the first row of a session is the first that it ever had: its parent's last one before that is
+    from before the session began, and no row is gone from between."""
+    last, first = context.store.one(AROUND, (parent, session.id)) or (None, None)
+    if last is None or first is None or not is_time(session.started_at):
+        return False
+    written = context.store.value(WRITTEN, (last,))
+    return (
+        is_time(written) and written <= session.started_at and not row_missing_between(context, last, first)
+    )
 
 
 def brought_in_later(context: Context, node: Node) -> bool:

@@ -53,6 +53,26 @@ def test_a_parent_that_was_opened_again_and_went_on_is_told_so(build: Build) -> 
     assert finding.remedy.text.startswith("Read what was said in old since")
 
 
+@pytest.mark.parametrize(
+    ("statement", "is_told"),
+    [
+        ("DELETE FROM messages WHERE session_id = 'another'", True),
+        ("DELETE FROM messages WHERE id = (SELECT MIN(id) FROM messages WHERE session_id = 'new')", False),
+        ("UPDATE messages SET timestamp = timestamp + 500 WHERE session_id = 'old'", False),
+        ("UPDATE messages SET timestamp = 'then' WHERE session_id = 'old'", False),
+        ("DELETE FROM messages WHERE session_id = 'old'", False),
+    ],
+    ids=["all there", "a row is gone", "the parent went on meanwhile", "no time", "an empty parent"],
+)
+def test_a_summary_stored_late_counts_where_nothing_is_gone_before_it(
+    build: Build, statement: str, is_told: bool
+) -> None:
+    home = build()
+    continued(home, started_at=BEGAN - 60)
+    home.sql(statement)
+    assert bool(home.findings("LIN014")) is is_told
+
+
 @pytest.mark.near_miss("LIN014")
 @pytest.mark.parametrize(
     "values",

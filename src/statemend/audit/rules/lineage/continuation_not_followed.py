@@ -14,10 +14,12 @@ a program that calls reopen_session does the same in every release. 0.22 clears 
 compression.
 
 How we know
-The session bears no mark, and is no run by its source. It was begun with a compaction summary, written within
-a minute of its start, that its parent does not hold: a branch begins with rows of its parent, and a
-subagent's run with its task. The parent is in the store, is no subagent's run, and bears another reason than
-compression, or none.
+The session bears no mark, and is no run by its source. It was begun with a compaction summary that its parent
+does not hold: a branch begins with rows of its parent, and a subagent's run with its task. Releases before
+0.19 store the summary when the turn ends; where that is a minute or more after the start, a branch may have
+been rewritten in place instead, and the rule is silent unless every row id from between the parent's last row
+before the start and the summary is still there. The parent is in the store, is no subagent's run, and bears
+another reason than compression, or none.
 
 What to do
 Where the parent did not go on, end it by compression: end_reason says so, ended_at is when this session
@@ -34,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from statemend.audit import vanished
 from statemend.audit.candidates import READS, told, ways
 from statemend.audit.context import Context
 from statemend.audit.eras import written_by
@@ -77,10 +80,11 @@ def unfollowed(context: Context) -> Iterator[Unfollowed]:
 
 
 def _is_own(context: Context, parent: Node, child: Node, summary: Message) -> bool:
-    """Whether the summary was written when the session began, and is no copy of one that the parent has."""
+    """Whether the session was begun with the summary, and that is no copy of one that the parent has."""
     if not is_time(summary.timestamp) or not is_time(child.started_at):
         return False
-    if summary.timestamp - child.started_at >= REWRITTEN_AFTER:
+    late = summary.timestamp - child.started_at >= REWRITTEN_AFTER
+    if late and not vanished.has_all_since_it_began(context, child, parent.id):
         return False
     if context.graph.is_above(child.id, parent.id):
         return False  # a ring, which the rule cycle tells
@@ -135,6 +139,6 @@ RULE = Rule(
     verdict=Verdict.FAULT,
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS, READS_MESSAGES, OPENING, HOLDS, LATER, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, OPENING, HOLDS, LATER, *vanished.READS, *READS),
     columns=("sessions.end_reason",),
 )
