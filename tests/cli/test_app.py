@@ -42,6 +42,20 @@ def test_without_a_verb_the_help_is_shown_and_the_code_says_usage(statemend: Cal
     assert all(verb in told.out for verb in VERBS)
 
 
+@pytest.mark.parametrize("group", ["cleanup", "playbook"])
+def test_a_group_without_a_verb_shows_its_help(statemend: Callable[..., Outcome], group: str) -> None:
+    told = statemend(group)
+    assert (told.code, told.err) == (2, "")
+    assert told.out == statemend(group, "--help").out
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "plan", "apply", "undo", "export", "playbook run", "cleanup plan"])
+def test_help_fits_a_terminal_of_80_columns(statemend: Callable[..., Outcome], verb: str) -> None:
+    told = statemend(*verb.split(), "--help").out
+    prose = [line for line in told.splitlines() if not line.startswith("    statemend ")]
+    assert max(map(len, prose)) <= 80
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_and_option_is_documented(statemend: Callable[..., Outcome], verb: str) -> None:
     told = statemend(verb, "--help")
@@ -70,8 +84,17 @@ def test_help_gives_examples_that_parse(statemend: Callable[..., Outcome], verb:
         (("scan", "x", "--nope"), "no such option: --nope"),
         (("scan", "x", "--format", "pdf"), "pdf"),
         (("frobnicate",), "frobnicate"),
+        (("scna",), "no such command 'scna'; did you mean 'scan'; see `statemend --help`"),
         (("scan", "/no/such/home"), "/no/such/home: no such file or folder"),
         (("explain", "XYZ999"), "no rule 'XYZ999'"),
+        (("explain", "lif"), "'lif' is a family of rules; explain one of them: LIF001, LIF002, LIF003, "),
+        (("explain", "profiles"), "'profiles' is a family of rules"),
+        (
+            ("rehearse", "/no/such/plan"),
+            "/no/such/plan: no such file; name a plan",
+        ),
+        (("apply", "/"), "/: a folder; name a plan that `statemend plan` wrote"),
+        (("cleanup", "apply", "/no/such/plan"), "/no/such/plan: no such file; name a plan that"),
         (("scan", "/no\x1b[31m/such"), "/no[U+001B][31m/such"),
     ],
 )

@@ -33,5 +33,6 @@ def test_a_rule_is_explained_by_id_and_by_name(statemend: Run, rule: Rule) -> No
     assert told.out.startswith(f"{rule.id} {rule.slug}\n")
     assert [line for line in told.out.splitlines() if line in SECTIONS] == list(SECTIONS)
     assert statemend("explain", rule.slug).out == told.out
+    assert statemend("explain", f"{rule.id}-37d5ac0a3e").out == told.out, "the id of a finding"
     (entry,) = json.loads(statemend("explain", rule.id.lower(), "--format", "json").out)["rules"]
     assert list(entry["sections"]) == list(SECTIONS)

@@ -49,6 +49,10 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "the beginning of many": (("show", "{home}", "2026"), "begins 14 sessions"),
     "a report nowhere": (("scan", "{home}", "-o", "{place}/no/r.html"), "create it first"),
     "a report into a folder": (("scan", "{home}", "-o", "{place}"), "not a regular file"),
+    "a report of no name": (
+        ("scan", "{home}", "-o", "-"),
+        "leave -o out and the answer goes to standard output",
+    ),
     "a report that is too long": (
         ("scan", "{home}", "-o", f"/tmp/{LONG}"),
         "File name too long; choose another",

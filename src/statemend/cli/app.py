@@ -29,7 +29,7 @@ from statemend.cli import (
     undo,
     verify,
 )
-from statemend.cli.output import complain, emit, open_streams, settle
+from statemend.cli.output import complain, emit, only_help, open_streams, settle
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
 
 EPILOG = """\b
@@ -102,9 +102,7 @@ def _root(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
-    if context.invoked_subcommand is None:
-        emit(f"{context.get_help()}\n")
-        raise typer.Exit(UsageError.exit_code)
+    only_help(context)
 
 
 class Ended(BaseException):
@@ -166,9 +164,9 @@ def _with_advice(message: str) -> str:
 
 def _lower(message: str) -> str:
     """A message of the argument parser as part of a line: no class of an error in it, no capital at the
-    start, no full stop at the end."""
-    message = message.replace(": Value error, ", ": ")
-    return message[:1].lower() + message[1:].rstrip(".")
+    start, no second sentence, no full stop at the end."""
+    message = message.replace(": Value error, ", ": ").replace(". Did you mean ", "; did you mean ")
+    return message[:1].lower() + message[1:].rstrip(".?")
 
 
 def _help(error: typer.TyperException) -> str:

@@ -12,15 +12,12 @@ Stop Hermes first: a store in use is refused. The plan is rehearsed on a private
 the store is taken, and then one transaction checks that every row is as the plan says, changes it, and checks
 the result before it is kept. Afterwards the store is audited again. `statemend undo` takes it all back.
 
-\b
 Everything about the run is kept in a folder beside the home (HOME.statemend/…), or in the one that --run-dir
 names: plan, snapshot, undo record, journal, findings before and after. It is never deleted by statemend, and
 it holds your messages: keep it as safe as the home.
 
-\b
 Applying a plan that was applied already changes nothing. After a crash, say `statemend verify` first.
 
-\b
 Exit codes: 0 done, 4 refused (the store is in use, or not as the plan says), 5 taken back whole, 6 committed
 but not as promised (undo is offered).
 
@@ -43,9 +40,11 @@ def apply(
 ) -> int:
     """Apply, show the outcome, and return the exit code."""
     from statemend.cli import terminal
+    from statemend.cli.output import check_source
     from statemend.cli.runs import InterruptedRunError, finish
     from statemend.repair.apply import apply as job
 
+    check_source(plan, "a plan that `statemend plan` wrote")
     try:
         with terminal.progress() as tell:
             run = job(plan, run_dir=run_dir, progress=tell)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from statemend.cli.options import Format, Home, NewRun, OutcomeFormat, PlanFormat, ReplacePlan
+from statemend.cli.output import only_help
 
 HELP = """Delete sessions that a file preserves whole, or copies of rows. Separate from repairs, and last.
 
@@ -28,7 +29,6 @@ Only a JSONL export of every row licenses a deletion, one file for each session,
 it. It is compared with the store row by row, column by column, now and again when the plan is applied.
 Markdown, HTML, prompts, masked or combined files never license anything.
 
-\b
 A session is kept, and the reason given, when it was never ended or went on after its end, when a chat is
 still routed to it, when a turn lease or compression lock on its conversation or a subagent of it is live, or
 when a file is missing or incomplete for it or for a subagent that would go with it. --older-than also keeps
@@ -39,7 +39,6 @@ else in all that the rule finds. A row goes only while one that holds the same i
 session, and what a person sees and what the model reads stay row for row. So no file is asked for, and a
 session that goes on may be among them; one with a live lease is kept as it is.
 
-\b
 Exit codes: 0 every session is planned, 4 some are kept.
 
 \b
@@ -58,12 +57,10 @@ on a private copy and undone there; a verified snapshot is taken; then one trans
 again, deletes, and proves that nothing else changed. A session that changed since it was planned is kept, and
 the others go.
 
-\b
 Plan, snapshot, undo record and receipt.json are kept in a folder beside the home (HOME.statemend/…), or in
 the one that --run-dir names. It holds your messages: keep it as safe as the home. The files that license the
 deletion are not copied there: keep them.
 
-\b
 Exit codes: 0 all deleted, 4 some or all are kept (or the store is in use), 5 taken back whole, 6 committed
 but not as promised (undo is offered).
 
@@ -75,7 +72,7 @@ Example:
 
 def register(app: typer.Typer) -> None:
     """Add the verb to ``app``."""
-    group = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    group = typer.Typer(help=HELP, callback=only_help, invoke_without_command=True, rich_markup_mode=None)
     group.command("plan", help=PLAN_HELP, short_help="Plan to delete sessions, or copies.")(plan)
     group.command("apply", help=APPLY_HELP, short_help="Delete what a cleanup plan names.")(apply)
     app.add_typer(group, name="cleanup", short_help="Delete sessions that a file preserves whole.")
@@ -159,10 +156,12 @@ def apply(
 ) -> int:
     """Delete, show the outcome, and return the exit code."""
     from statemend.cli import terminal
+    from statemend.cli.output import check_source
     from statemend.cli.runs import InterruptedRunError
     from statemend.repair.cleanup import apply as job
     from statemend.report.cleanup_table import of_cleanup
 
+    check_source(plan, "a plan that `statemend cleanup plan` wrote", folder=True)
     try:
         with terminal.progress() as tell:
             done = job(plan, run_dir=run_dir, progress=tell)

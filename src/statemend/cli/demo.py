@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where the home goes.")] = Path("demo-home"),
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the home goes.")] = Path("demo-home"),
 ) -> int:
     """Build, audit, write and say where."""
     from statemend.cli import output

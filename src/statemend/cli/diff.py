@@ -16,7 +16,6 @@ OLD and NEW are reports that `statemend scan` wrote as JSON. Findings are told b
 same from scan to scan. One that NEW lacks is gone only where NEW could have seen it: if its rule could not
 run, or a folder was not looked at, it is listed as not looked for.
 
-\b
 Exit codes: 0 nothing new, 1 a finding at or above --fail-on that is new or has become one, 3 NEW could not
 determine something, or could not look for what OLD had found.
 

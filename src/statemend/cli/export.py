@@ -18,7 +18,6 @@ STORE is a Hermes home or a store file; it is only read. SESSION is an id, or a 
 session shares. Each session becomes one file in DIR, and a line in the manifest.jsonl there. Every file is
 read back and compared with the store, row by row, before it counts as complete.
 
-\b
 jsonl keeps every row with its flags. Import it with 0.22.2: older releases ignore the flags, and make
 archived and undone turns live again. md, qmd and html are for people, and lack some fields.
 
@@ -66,7 +65,7 @@ def export(
         typer.Option("-o", "--output", metavar="DIR", help="The folder to write into, outside the home."),
     ],
     sessions: Annotated[
-        list[str] | None, typer.Argument(metavar="[SESSION]...", help="Session ids, or beginnings of ids.")
+        list[str] | None, typer.Argument(metavar="SESSION", help="Session ids, or beginnings of ids.")
     ] = None,
     at_risk: Annotated[
         bool,

@@ -21,7 +21,8 @@ Store = Annotated[
     Path, typer.Argument(metavar="STORE", readable=False, help="A Hermes home, or a store file.")
 ]
 PlanFile = Annotated[
-    Path, typer.Argument(metavar="PLAN", readable=False, help="A plan that `statemend plan` wrote.")
+    Path,
+    typer.Argument(metavar="PLAN", readable=False, help="A plan that `statemend plan` wrote."),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", readable=False, help="The folder of a run.")]
 Exports = Annotated[

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import typer
+
 from statemend.errors import Refused, StatemendError, UsageError
 
 #: Every kind of report has one of these within its first bytes, a baseline has its own.
@@ -32,6 +34,13 @@ def complain(message: str, exit_code: int) -> int:
     with suppress(OSError):
         print(f"statemend: {line}", file=sys.stderr)
     return exit_code
+
+
+def only_help(context: typer.Context) -> None:
+    """What a group of verbs does when none of them is named: show its help. The exit code says usage."""
+    if context.invoked_subcommand is None:
+        emit(f"{context.get_help()}\n")
+        raise typer.Exit(UsageError.exit_code)
 
 
 def open_streams() -> None:
@@ -81,6 +90,19 @@ def _discard() -> None:
     os.close(null)
 
 
+def check_source(path: Path, what: str, *, folder: bool = False) -> None:
+    """Refuse a path where nothing lies, or a folder unless one is taken: ``UsageError`` says to name
+    ``what``. Whatever else is wrong with it is told by whoever reads it."""
+    try:
+        if not folder and path.is_dir():
+            raise UsageError(f"{path}: a folder; name {what}")
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(f"{path}: no such file; name {what}") from error
+    except OSError:
+        return
+
+
 def check_target(
     target: Path, home: Path, *stores: Path, force: bool, own: tuple[bytes, ...] = REPORT
 ) -> None:
@@ -110,6 +132,8 @@ def check_target(
 
 
 def _check_place(target: Path) -> None:
+    if str(target) == "-":
+        raise UsageError("-: no name for a file; leave -o out and the answer goes to standard output")
     folder = target.parent
     if not folder.is_dir():
         raise UsageError(f"{target}: the folder {folder} does not exist; create it first")

@@ -24,12 +24,10 @@ HOME is audited as `statemend scan` does, by the same configuration. The plan na
 what it was and will be, the finding it serves, and where each value comes from. Review it, then rehearse and
 apply it.
 
-\b
 Steps that evidence decides are in the plan. Where it does not decide, the plan lists every option, and
 nothing of it happens until you write the id of one into the plan file: "chosen": null becomes
 "chosen": "ID". The output names the line. Findings that no recipe mends are listed with the reason.
 
-\b
 The file is readable by you alone. It may hold titles, ids, paths and a system prompt, never the text of a
 message: what is to be restored is named by its digest, and read from the files when the plan is carried out.
 Write it outside the home. It fits this store until the rows that it names change.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from statemend.cli.output import only_help
 from statemend.errors import StatemendError
 
 if TYPE_CHECKING:
@@ -36,15 +37,12 @@ Each step runs when the steps that it needs have passed. A step that changes the
 --yes is said; unattended without --yes, the run waits there, and the same command goes on from there. It goes
 on in the same way after a crash or Ctrl-C: steps that are finished are not repeated. --new begins anew.
 
-\b
 Everything about a run is kept in a folder beside the home (HOME.statemend/playbooks/…), or in the one that
 --run-dir names: the playbook, the inputs, findings before and after, plan, snapshot, undo record, reports and
 checksums. It may hold your messages: keep it as safe as the home. `statemend bundle` packs it without them.
 
-\b
 --dry-run reads and tells, and writes nothing. --format jsonl prints one JSON line for each step.
 
-\b
 Exit codes, the worst of the steps wins: 0 done, 1 a check or scan failed, 2 the request itself is wrong,
 3 something could not be determined, 4 refused, kept or waiting, 5 taken back, 6 committed but not as
 promised.
@@ -73,7 +71,6 @@ Example:
 
 CHECK_HELP = """Check a playbook without running it: every mistake with its line and column.
 
-\b
 Exit codes: 0 it can be run, 2 it cannot.
 
 \b
@@ -101,7 +98,7 @@ class Format(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the verb to ``app``."""
-    group = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    group = typer.Typer(help=HELP, callback=only_help, invoke_without_command=True, rich_markup_mode=None)
     group.command("run", help=RUN_HELP, short_help="Run a playbook.")(run)
     group.command("list", help=LIST_HELP, short_help="List the playbooks that come along.")(list_)
     group.command("show", help=SHOW_HELP, short_help="Print a playbook.")(show)

@@ -11,7 +11,6 @@ HELP = """Try a plan on a private copy of its store. The store itself is only re
 The whole plan is applied to the copy and verified, the copy is audited again, and then everything is taken
 back: the copy must be as it was, row by row. `statemend apply` does the same first, by itself.
 
-\b
 Exit codes: 0 it passed, 4 the plan does not fit the store any more, 5 it did not pass.
 
 \b
@@ -31,10 +30,12 @@ def rehearse(
 ) -> int:
     """Rehearse, show the outcome, and return the exit code."""
     from statemend.cli import terminal
+    from statemend.cli.output import check_source
     from statemend.errors import RolledBack
     from statemend.repair.rehearse import rehearse as job
     from statemend.report.run_table import of_rehearsal
 
+    check_source(plan, "a plan that `statemend plan` wrote")
     with terminal.progress() as tell:
         outcome = job(plan, progress=tell)
     terminal.answer(outcome, format_, lambda: of_rehearsal(outcome, str(plan)))

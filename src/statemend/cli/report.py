@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 def report(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN|REPORT...", readable=False, help="Folders of runs, and JSON reports."),
+        typer.Argument(metavar="RUN|REPORT", readable=False, help="Folders of runs, and JSON reports."),
     ],
     format_: Annotated[
         Format | None, typer.Option("--format", help="How to tell it. Told from the name after -o, else md.")

@@ -20,17 +20,14 @@ HOME is a folder with a state.db in it, or the file itself. The stores of its pr
 and compared; name HOME/profiles/NAME to audit one of them alone. Exports, transcripts and logs of the home
 are read too; name other folders with exports with --exports. Nothing is written beside the stores.
 
-\b
 For machines: json (the whole report), jsonl (a line for each thing in it), sarif (code scanning), junit (the
 test view of a CI server), summary (Markdown for the page of a job). Message texts are in none of sarif, junit
 and summary.
 
-\b
 A baseline hides the findings that were known before, by their ids: they do not count for the exit code, and
 every output says how many there are, which are gone, and which could not be looked for. What a known finding
 says may have changed meanwhile: `statemend diff` tells.
 
-\b
 What should hold for every scan can stand in statemend.toml of the current directory, or under
 [tool.statemend] of its pyproject.toml: rules, ignore, exports, fail-on, baseline, deep. The command line
 goes before it. The report names each rule that was left out, and who left it out.

@@ -12,7 +12,6 @@ RUN is the folder that `statemend apply` made. Stop Hermes first: a store in use
 one of these rows since, nothing is undone, for that would lose its change. Rows that the run did not change,
 messages written since among them, stay.
 
-\b
 Exit codes: 0 done, 4 refused (rows changed since, or the store is in use), 5 taken back whole.
 
 \b

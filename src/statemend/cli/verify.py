@@ -11,7 +11,6 @@ HELP = """Tell what became of a run: from the rows of the store, not from what w
 RUN is the folder that `statemend apply` made. Say this after a crash, and whenever you are in doubt. Nothing
 is changed. The answer says what to do next.
 
-\b
 Exit codes: 0 as it should be, 3 the rows were changed since, so nothing can be told, 5 the run broke off and
 the store is as it was before, 6 the change is there, and not as promised or not verified yet.
 
