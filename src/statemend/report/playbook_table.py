@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from statemend.report import blocks
 from statemend.report.playbook_run import PlaybookRun, RunState, StepResult, StepState
 from statemend.report.text import visible
 
@@ -24,34 +24,28 @@ _SHOWN: Final = {
 
 def of_run(run: PlaybookRun) -> RenderableType:
     """The steps with what came of each, and where everything lies."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for number, step in enumerate(run.steps, start=1):
-        table.add_row(*_row(number, step))
     parts: list[RenderableType] = [
         Text(visible(f"{run.title} ({run.playbook})"), style="bold"),
         Text(visible(run.home), style="dim"),
         Text(""),
-        table,
+        blocks.Rows([_row(number, step) for number, step in enumerate(run.steps, start=1)]),
         Text(""),
-        Text(_conclusion(run)),
+        blocks.unbroken(_conclusion(run)),
     ]
     parts += [Text(visible(note), style="dim") for note in run.notes]
     if run.folder:
-        parts.append(Text(visible(f"Everything about it: {run.folder}"), style="dim", overflow="fold"))
+        parts.append(blocks.unbroken((visible(f"Everything about it: {run.folder}"), "dim")))
     return Group(*parts)
 
 
 def _row(number: int, step: StepResult) -> tuple[Text, Text, Text, Text]:
     sign, style = _SHOWN[step.state]
+    told = (step.title, None if step.state is StepState.WAITING else step.summary)
     return (
         Text(f"{number:>2}", style="dim"),
         Text(visible(step.id)),
         Text(f"{sign} {step.state.value}", style=style),
-        Text(visible(step.title + ": " if step.title else "") + visible(step.summary)),
+        Text(visible(": ".join(filter(None, told)))),
     )
 
 
@@ -59,7 +53,8 @@ def _conclusion(run: PlaybookRun) -> str:
     if not run.folder:
         return "A dry run: nothing was written."
     if run.state is RunState.WAITING:
-        return "It waits: run the same again to go on."
+        asked = next((step.summary for step in run.steps if step.state is StepState.WAITING), "")
+        return visible(f"It waits: {asked or 'run the same again to go on.'}")
     states = {step.state for step in run.steps}
     if states & {StepState.FAILED, StepState.REFUSED}:
         return "Not every step passed."
