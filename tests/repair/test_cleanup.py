@@ -198,6 +198,17 @@ def test_only_an_exact_file_licenses(newest: Cleaned, spoil: Callable[[dict[str,
     assert "no file holds every row of it" in newest.reasons("alpha")["alpha"]
 
 
+def test_a_column_that_no_export_shows_keeps_the_session(newest: Cleaned) -> None:
+    """A later release may keep something in a column that its exporter hides, as 0.22 hides unknown blobs."""
+    newest.home.sql(
+        "ALTER TABLE messages ADD COLUMN added_later BLOB",
+        "UPDATE messages SET added_later = x'01' WHERE session_id = 'beta'",
+    )
+    newest.export("alpha", "worker", "beta")
+    assert "added_later is not in it" in newest.reasons("beta")["beta"]
+    assert newest.reasons("alpha") == {}
+
+
 def test_a_file_of_several_sessions_never_licenses(newest: Cleaned) -> None:
     exports = [path for path in newest.exports.glob("*.jsonl") if path.name != "manifest.jsonl"]
     lines = b"".join(path.read_bytes() for path in exports)

@@ -39,6 +39,8 @@ _NAMED = 5
 _CHECKSUM_LINE = re.compile(rb"- SHA256 of exported body: `[0-9a-f]{64}`")
 #: Columns whose text is JSON, and which an export shows decoded.
 _DECODED = {"tool_calls": list, "display_metadata": dict}
+#: Columns of a message that are in no export: where it is displayed, and a flag while it is not set.
+_NOT_SHOWN = frozenset({"display_identity", "display_order", "_compressed_summary"})
 #: Columns of a message that the formats for people show.
 _SHOWN = frozenset({"role", "content", "timestamp", "tool_calls", "tool_name"})
 _REASONING = frozenset({"reasoning", "reasoning_content"})
@@ -136,8 +138,17 @@ def _compare_lines(
     shown = written.pop("messages")
     if _json(written) != _json(session):
         yield "the columns of the session are not those of the store"
-    stored = ((row["id"], _json(row)) for row in records(store, session["id"], view))
-    yield from _differences(stored, map(_json, shown), row_ids)
+    columns = frozenset(table_columns(store, "messages")) - _NOT_SHOWN
+    left_out: dict[str, None] = {}
+
+    def stored() -> Iterator[tuple[int, str]]:
+        for row in records(store, session["id"], view):
+            left_out.update(dict.fromkeys(columns - row.keys()))
+            yield row["id"], _json(row)
+
+    yield from _differences(stored(), map(_json, shown), row_ids)
+    for name in sorted(left_out):
+        yield f"the column {name} is not in it: Hermes shows no blob of a column that it does not know"
 
 
 def _compare_page(
