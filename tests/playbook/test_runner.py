@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 from tests.playbook.conftest import Nobody, Yes, passed, run, states
 
-from statemend.errors import Refused, StoreHeld, UsageError
+from statemend.errors import Refused, StoreHeld, Undetermined, UsageError
 from statemend.playbook import runner
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.folder import PlaybookFolder, base_of
@@ -23,6 +24,7 @@ from statemend.repair.cleanup_planner import make_cleanup_plan
 from statemend.repair.lock import hold
 from statemend.repair.reexport import reexport
 from statemend.report.playbook_run import RunState
+from statemend.store import durable
 from statemend.store.connection import open_for_audit
 from statemend.store.identity import store_digest
 
@@ -303,6 +305,93 @@ def test_a_run_that_breaks_off_at_any_moment_ends_in_the_same_state(home: Path, 
         assert passed(done), (number, moments[number], done.steps)
         assert _digest(copy) == wanted, moments[number]
         shutil.rmtree(copy.parent)
+
+
+def test_a_disk_that_is_full_at_any_write_ends_the_run_in_one_line_and_it_goes_on(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = durable._write
+    left = 0
+
+    def write(descriptor: int, data: bytes) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.write(descriptor, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor, data)
+
+    monkeypatch.setattr(durable, "_write", write)
+    clean = tmp_path / "clean" / "home"
+    shutil.copytree(home, clean, copy_function=shutil.copy2)
+    left = most = 10_000
+    run(REPAIR, clean, operator=Yes())
+    writes, wanted = most - left, _digest(clean)
+    every = os.environ.get("STATEMEND_PLAYBOOK_KILLS") == "1"
+    for number in range(writes) if every else (4, writes // 2, writes - 1):
+        copy = tmp_path / str(number) / "home"
+        shutil.copytree(home, copy, copy_function=shutil.copy2)
+        left = number
+        with pytest.raises(Undetermined, match="No space left on device"):
+            run(REPAIR, copy, operator=Yes())
+        left = most
+        done = run(REPAIR, copy, operator=Yes())
+        assert passed(done), (number, done.steps)
+        assert _digest(copy) == wanted, number
+
+
+@pytest.mark.parametrize("name", ["resolved.json", "steps/01-scan/result.json"])
+def test_a_kill_while_a_record_is_written_does_not_end_the_run_for_good(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What is written in place is there, and empty, for a moment."""
+    text = HEAD + "  - {do: scan}\n"
+    real = durable.write_new
+
+    def killed(path: Path, data: bytes) -> None:
+        if path.as_posix().removesuffix(".new").endswith(name):
+            path.touch()
+            raise Crash
+        real(path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(durable, "write_new", killed)
+        with pytest.raises(Crash):
+            run(text, home)
+    assert passed(run(text, home))
+
+
+def test_what_else_lies_in_the_folder_of_a_run_is_no_attempt_of_a_step(home: Path) -> None:
+    text = HEAD + "  - {do: scan}\n  - {do: pause, message: Wait.}\n"
+    steps = Path(run(text, home).folder) / "steps"
+    (steps / "01-scan.bak").mkdir()
+    (steps / "02-pause.3").mkdir()
+    (steps / "02-pause.3" / "note.txt").touch()
+    (steps / "01-scan.old").touch()
+    assert passed(run(text, home, operator=Yes()))
+
+
+@pytest.mark.parametrize("said", ["", "[]", "[" * 100_000], ids=["empty", "no run", "deep"])
+def test_a_run_that_cannot_be_read_does_not_hinder_the_next(home: Path, said: str) -> None:
+    other = base_of(home) / "playbooks" / "other"
+    other.mkdir(parents=True)
+    (other / "run.json").write_text(said)
+    (other.parent / "pipe").mkdir()
+    os.mkfifo(other.parent / "pipe" / "run.json")
+    assert passed(run(HEAD + "  - {do: scan}\n", home))
+
+
+def test_what_an_input_makes_impossible_is_refused_before_anything_is_made(
+    home: Path, tmp_path: Path
+) -> None:
+    text = HEAD + "  - {do: export, older_than: '{{ days }}'}\n"
+    with pytest.raises(UsageError, match="expected a number >= 0"):
+        run(text, home, "days=-5")
+    odd = home.with_name("h\udcff")
+    home.rename(odd)
+    with pytest.raises(UsageError, match="not valid UTF-8, so no run can hold it"):
+        run(text, odd)
+    assert not any((base_of(one) / "playbooks").exists() for one in (home, odd))
 
 
 def test_what_run_json_says_can_be_read_again(home: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
@@ -19,6 +20,8 @@ from statemend.repair.journal import Journal
 from statemend.repair.run import PLAYBOOKS
 from statemend.report.playbook_run import PlaybookRun, StepFile, StepResult
 from statemend.store import durable
+
+Kept = TypeVar("Kept")
 
 _SUMS = "SHA256SUMS"
 _RESULT = "result.json"
@@ -74,11 +77,14 @@ class PlaybookFolder:
         """What ``run.json`` says. Raises ``UsageError`` where there is no run, ``Undetermined`` when it
         cannot be read."""
         try:
-            return msgspec.json.decode(self.run_file.read_bytes(), type=PlaybookRun)
-        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError) as error:
+            found = _decoded(self.run_file, PlaybookRun)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise UsageError(f"{self.path}: not the folder of a playbook's run") from error
         except OSError as error:
             raise Undetermined(f"{self.run_file}: cannot be read ({error.strerror})") from error
+        if found is None:
+            raise UsageError(f"{self.path}: not the folder of a playbook's run")
+        return found
 
     def save(self, run: PlaybookRun) -> PlaybookRun:
         """Write ``run.json``."""
@@ -91,16 +97,16 @@ class PlaybookFolder:
         tried = self.attempts(number, step_id)
         if tried and not any(tried[0].iterdir()):
             return tried[0]
-        path = self.steps / (_name(number, step_id) + (f".{len(tried) + 1}" if tried else ""))
+        path = self.steps / (_name(number, step_id) + (f".{_attempt(tried[0]) + 1}" if tried else ""))
         path.mkdir(mode=0o700)
         durable.sync_folder(self.steps)
         return path
 
     def attempts(self, number: int, step_id: str) -> list[Path]:
-        """The folders that a step had so far, the latest first."""
-        name = _name(number, step_id)
-        found = [path for path in self.steps.iterdir() if path.name.partition(".")[0] == name]
-        return sorted(found, key=lambda path: int(path.name.partition(".")[2] or 1), reverse=True)
+        """The folders that a step had so far, the latest first. What somebody else put there is none."""
+        names = re.compile(re.escape(_name(number, step_id)) + r"(\.[0-9]{1,9})?", re.ASCII)
+        found = [path for path in self.steps.iterdir() if names.fullmatch(path.name) and path.is_dir()]
+        return sorted(found, key=_attempt, reverse=True)
 
     def finish(self, place: Path, result: StepResult, *, besides: Sequence[Path] = ()) -> StepResult:
         """Keep the result of a step in its folder, with the digest of every file there and in the folders
@@ -111,7 +117,7 @@ class PlaybookFolder:
             for path, sha256, size in _digests(folder)
         )
         kept = msgspec.structs.replace(result, folder=place.relative_to(self.path).as_posix(), files=files)
-        durable.write_new(place / _RESULT, _json(kept))
+        durable.replace(place / _RESULT, _json(kept))  # whole, or not there: then the step is not finished
         return kept
 
     def finished(self, number: int, step_id: str) -> StepResult | None:
@@ -119,22 +125,21 @@ class PlaybookFolder:
         was."""
         for place in self.attempts(number, step_id):
             try:
-                result = msgspec.json.decode((place / _RESULT).read_bytes(), type=StepResult)
-            except FileNotFoundError:
-                continue
-            except (OSError, msgspec.DecodeError) as error:
+                result = _decoded(place / _RESULT, StepResult)
+            except (OSError, msgspec.DecodeError, RecursionError) as error:
                 raise Refused(
                     f"{place / _RESULT}: cannot be read ({error}); start anew with --new"
                 ) from error
-            self._check(result)
-            return result
+            if result is not None:
+                self._check(result)
+                return result
         return None
 
     def _check(self, result: StepResult) -> None:
         for file in result.files:
             path = self.path / file.path
             try:
-                same = path.stat().st_size == file.size and digest(path) == file.sha256
+                same = path.is_file() and path.stat().st_size == file.size and digest(path) == file.sha256
             except OSError:
                 same = False
             if not same:
@@ -203,8 +208,18 @@ def _digests(folder: Path) -> Iterator[tuple[Path, str, int]]:
             yield path, digest(path), path.stat().st_size
 
 
+def _decoded(path: Path, kind: type[Kept]) -> Kept | None:
+    """What a file of the run holds; ``None`` where there is no such file, or it is a pipe."""
+    return msgspec.json.decode(path.read_bytes(), type=kind) if path.is_file() else None
+
+
 def _name(number: int, step_id: str) -> str:
     return f"{number:02}-{step_id}"
+
+
+def _attempt(place: Path) -> int:
+    """Which attempt of its step a folder is of, from 1."""
+    return int(place.name.partition(".")[2] or 1)
 
 
 def _json(value: Any) -> bytes:

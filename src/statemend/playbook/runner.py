@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from statemend.errors import Refused, StatemendError, Undetermined
+from statemend.errors import Refused, StatemendError, Undetermined, UsageError
 from statemend.evidence.inventory import find_home
 from statemend.playbook import check, variables
 from statemend.playbook.env import Env, NoAnswer, Operator, Outcome, Progress, failed
@@ -58,29 +58,29 @@ def run_playbook(
     is finished, ``hook`` the name of each moment that is journalled. ``now`` is epoch seconds.
 
     Raises ``UsageError`` for a playbook or an input that is wrong, before anything is done, ``Refused`` (and
-    ``StoreHeld``) when another run on the home is going on or this one cannot be continued. What a step meets
-    is in its result.
+    ``StoreHeld``) when another run on the home is going on or this one cannot be continued, ``Undetermined``
+    when its record cannot be kept: the run goes on when it is asked for again. What a step meets is in its
+    result.
     """
     playbook = check.check(source)
     template = source.data.get("home", HOME)
     named = Path(os.path.abspath(str(variables.render(template, dict(inputs)))))
     home = find_home(named)
     at = time.time() if now is None else now
+    _check_names(os.path.realpath(home.store), os.path.abspath(run_dir or ""), *inputs.values())
     key = _key(source, home.store, inputs)
     given = dict(inputs)
     with ExitStack() as stack:
         if dry_run:
-            private = stack.enter_context(private_folder())
-            shown = run_dir or default_folder(Path(home.root), playbook.name, at)
-            folder = PlaybookFolder.create(private / "run", playbook=source.text.encode(), inputs=given)
-            begun = None
+            base, found = stack.enter_context(private_folder()) / "run", None
         else:
             stack.enter_context(_only_run(Path(home.root)))
-            found = None if new else _continued(Path(home.root), run_dir, key)
-            begun = None if found is None else found.load()
-            shown = found.path if found else run_dir or default_folder(Path(home.root), playbook.name, at)
-            folder = found or PlaybookFolder.create(shown, playbook=source.text.encode(), inputs=given)
+            base, found = None, None if new else _continued(Path(home.root), run_dir, key)
+        begun = None if found is None else found.load()
         started = at if begun is None else begun.started_at
+        shown = found.path if found else run_dir or default_folder(Path(home.root), playbook.name, at)
+        resolved = check.resolve(source, inputs, _about(playbook, shown, started))
+        folder = found or PlaybookFolder.create(base or shown, playbook=source.text.encode(), inputs=given)
         run = PlaybookRun(
             folder="" if dry_run else str(folder.path),
             playbook=playbook.name,
@@ -93,8 +93,8 @@ def run_playbook(
             notes=() if begun is None else ("goes on with a run that was not finished",),
             started_at=started,
         )
+        stack.enter_context(_kept_in(folder))
         folder.save(run)
-        resolved = check.resolve(source, inputs, _about(playbook, shown, started))
         _keep_resolved(folder, resolved)
         folder.journal = Journal(folder.journal_file, hook)
         folder.journal.step("begun" if begun is None else "continued", playbook=playbook.name)
@@ -260,6 +260,31 @@ def _only_run(home: Path) -> Any:
     return hold(base / _LOCK, "another playbook on this home")
 
 
+@contextmanager
+def _kept_in(folder: PlaybookFolder) -> Iterator[None]:
+    """Tell of a disk that is full or gone. What a step meets is in its result; this is the record of it."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads the output is gone, which says nothing of the disk
+        raise
+    except OSError as error:
+        raise Undetermined(
+            f"{folder.path}: the run's record cannot be kept ({error.strerror or error}); "
+            "see to that, and the same command goes on"
+        ) from error
+
+
+def _check_names(*names: object) -> None:
+    """A run is told as JSON, which holds no other text than valid UTF-8."""
+    for name in names:
+        try:
+            msgspec.json.encode(name)
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{name}: not valid UTF-8, so no run can hold it; give it another name"
+            ) from error
+
+
 def _key(source: Source, store: str, inputs: Mapping[str, object]) -> str:
     parts = (source.text, os.path.realpath(store), dict(sorted(inputs.items())))
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
@@ -277,7 +302,7 @@ def _keep_resolved(folder: PlaybookFolder, playbook: Playbook) -> None:
     """Keep the playbook as it will run. A run that is continued must be the same."""
     written = msgspec.json.format(msgspec.json.encode(playbook), indent=2) + b"\n"
     if not folder.resolved.exists():
-        durable.write_new(folder.resolved, written)
+        durable.replace(folder.resolved, written)
     elif folder.resolved.read_bytes() != written:
         raise Refused(
             f"{folder.resolved}: this playbook now reads otherwise than when the run began; say --new"
