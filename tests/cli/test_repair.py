@@ -11,6 +11,7 @@ from tests.audit.builder import HomeBuilder
 from tests.cli.conftest import Outcome, snapshot
 
 from statemend.cli.runs import exit_code
+from statemend.demo.build import build
 from statemend.repair.run import Run as RunRecord
 from statemend.repair.run import State
 from statemend.store.holders import Holder
@@ -193,3 +194,25 @@ def test_findings_that_the_rebuilt_row_reveals_are_told_and_no_failure(
     run = json.loads(outcome.out)
     assert run["new"] == []
     assert any("LIN009" in note and "plan again" in note for note in run["notes"])
+
+
+def test_a_plan_that_only_asks_is_to_be_answered_first(demo: Path, tmp_path: Path, statemend: Run) -> None:
+    plan = tmp_path / "plan.json"
+    planned = statemend("plan", demo, "--recipe", "fork", "-o", plan)
+    assert planned.out.endswith(f"Next: answer a choice in {plan}, then statemend rehearse {plan}\n")
+
+    for outcome in (statemend("rehearse", plan), statemend("apply", plan)):
+        assert outcome.code == 0
+        assert outcome.out.startswith("Nothing to do.\n")
+        assert "choose options in it" in outcome.out
+
+
+def test_choices_without_an_answer_are_counted_when_the_rest_is_done(tmp_path: Path, statemend: Run) -> None:
+    plan = tmp_path / "plan.json"
+    home = build(tmp_path / "home")
+    statemend("plan", home, "--recipe", "fork,untag", "-o", plan)
+
+    applied = statemend("apply", plan, "--run-dir", tmp_path / "run")
+
+    assert applied.code == 0
+    assert "left open        1 choice without an answer: `statemend plan` asks again" in applied.out

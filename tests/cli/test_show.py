@@ -43,7 +43,8 @@ def test_a_beginning_of_several_lists_them(statemend: Run, demo: Path) -> None:
 def test_an_unknown_session_is_a_wrong_request(statemend: Run, demo: Path) -> None:
     told = statemend("show", demo, "nobody")
     assert told.code == 2
-    assert told.err.endswith("no session 'nobody', neither in the store nor in a file beside it\n")
+    assert "no session 'nobody', neither in the store nor in a file beside it; " in told.err
+    assert told.err.endswith("`hermes sessions list` names those in use\n")
 
 
 def test_lineage_says_what_export_and_resume_pick(statemend: Run, demo: Path) -> None:

@@ -43,6 +43,7 @@ def apply(
     from statemend.cli.output import check_source
     from statemend.cli.runs import InterruptedRunError, finish
     from statemend.repair.apply import apply as job
+    from statemend.repair.plan import load
 
     check_source(plan, "a plan that `statemend plan` wrote")
     try:
@@ -50,4 +51,4 @@ def apply(
             run = job(plan, run_dir=run_dir, progress=tell)
     except KeyboardInterrupt as error:
         raise InterruptedRunError from error
-    return finish(run, format_)
+    return finish(run, format_, unanswered=sum(choice.chosen is None for choice in load(plan).choices))

@@ -20,12 +20,12 @@ class InterruptedRunError(StatemendError):
         super().__init__("interrupted; `statemend verify` with the folder of the run tells what became of it")
 
 
-def finish(run: Run, format_: Format) -> int:
-    """Show a run, and return the exit code of its state."""
+def finish(run: Run, format_: Format, *, unanswered: int = 0) -> int:
+    """Show a run, and return the exit code of its state. ``unanswered`` counts the choices of its plan."""
     from statemend.cli.terminal import answer
     from statemend.report.run_table import of_run
 
-    answer(run, format_, lambda: of_run(run))
+    answer(run, format_, lambda: of_run(run, unanswered=unanswered))
     return exit_code(run)
 
 

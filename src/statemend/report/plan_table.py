@@ -133,7 +133,8 @@ def _next(plan: Plan, file: str | None) -> Iterator[RenderableType]:
     else:
         import shlex
 
-        yield blocks.next_step(f"statemend rehearse {shlex.quote(file)}")
+        first = "" if plan.selected() else f"answer a choice in {file}, then "
+        yield blocks.next_step(f"{first}statemend rehearse {shlex.quote(file)}")
 
 
 def _quoted(name: str) -> str:

@@ -15,8 +15,9 @@ _GOOD = frozenset({State.APPLIED, State.UNDONE, State.NOTHING, State.NOT_APPLIED
 _MOST = 20
 
 
-def of_run(run: Run) -> RenderableType:
-    """A run for a ``rich`` console; nothing in it is read as markup."""
+def of_run(run: Run, *, unanswered: int = 0) -> RenderableType:
+    """A run for a ``rich`` console; nothing in it is read as markup. ``unanswered`` counts the choices that
+    its plan left open."""
     return Group(
         Text(
             f"{run.state.value[:1].upper()}{run.state.value[1:]}.",
@@ -28,6 +29,7 @@ def of_run(run: Run) -> RenderableType:
                 ("run", run.folder),
                 ("snapshot", "" if run.snapshot is None else run.snapshot.path),
                 ("findings mended", _mended(run)),
+                ("left open", _left_open(unanswered)),
                 *_several("still there", run.remaining),
                 *_several("new", run.new),
                 *_several("trouble", run.troubles),
@@ -42,6 +44,9 @@ def of_rehearsal(rehearsal: Rehearsal, plan_file: str) -> RenderableType:
     """A rehearsal for a ``rich`` console; nothing in it is read as markup."""
     import shlex
 
+    if rehearsal.passed and rehearsal.before is None:
+        advice = "the plan has no step to carry out: choose options in it, or plan again"
+        return Group(Text("Nothing to do.", style="bold"), blocks.next_step(advice, style=""))
     if rehearsal.passed:
         command = f"statemend apply {shlex.quote(plan_file)}"
         return Group(
@@ -52,6 +57,12 @@ def of_rehearsal(rehearsal: Rehearsal, plan_file: str) -> RenderableType:
     return Group(
         Text("The rehearsal did not pass. The store was not touched.", style="bold red"),
         blocks.facts(_several("because", rehearsal.reasons)),
+    )
+
+
+def _left_open(choices: int) -> str:
+    return (
+        f"{text.count(choices, 'choice')} without an answer: `statemend plan` asks again" if choices else ""
     )
 
 

@@ -163,7 +163,10 @@ def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise UsageError(f"{store.path}: no session {wanted!r}, neither in the store nor in a file beside it")
+        raise UsageError(
+            f"{store.path}: no session {wanted!r}, neither in the store nor in a file beside it; "
+            "`hermes sessions list` names those in use"
+        )
     raise UsageError(
         f"{wanted!r} begins {len(candidates)} sessions: {listed(candidates, _MOST_CANDIDATES)}; "
         "give more of the id"
