@@ -103,6 +103,27 @@ def test_a_file_that_no_run_makes_is_left_out(small: Path, tmp_path: Path) -> No
     assert MARKER.encode() not in _unpacked(tmp_path / "b.tar.gz")
 
 
+@pytest.mark.parametrize(
+    "said", ['{"steps": [{"before": {"content": "' + MARKER, "[" * 100_000], ids=["cut", "deep"]
+)
+def test_a_plan_that_is_not_whole_is_left_out(small: Path, tmp_path: Path, said: str) -> None:
+    """As a crash leaves it in the folder of an attempt."""
+    broken = small / "steps" / "02-plan.2"
+    broken.mkdir()
+    (broken / "plan.json").write_text(said)
+    packed = pack(small, tmp_path / "b.tar.gz")
+    assert [(each.path, each.size) for each in packed.left_out] == [("steps/02-plan.2/plan.json", len(said))]
+    assert MARKER.encode() not in _unpacked(tmp_path / "b.tar.gz")
+
+
+def test_a_file_whose_name_is_no_text_is_named_with_escapes(small: Path, tmp_path: Path) -> None:
+    (small / "\udcff\x1b.txt").touch()
+    pack(small, tmp_path / "b.tar.gz")
+    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+        (left,) = json.loads(_read(tar, f"{small.name}/{LIST}"))["left_out"]
+    assert left["path"] == "\\udcff\x1b.txt"
+
+
 def test_a_link_is_not_followed(small: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text(MARKER)

@@ -22,6 +22,7 @@ from statemend.errors import Refused, Undetermined, UsageError
 from statemend.playbook.folder import PlaybookFolder, digest
 from statemend.playbook.withheld import Why, judge
 from statemend.repair.run import RunFolder
+from statemend.report.json import dump
 from statemend.store import durable
 
 SCHEMA: Final = "statemend/bundle/v1"
@@ -120,7 +121,11 @@ def _pack(folder: Path, target: Path, with_content: bool, now: float) -> Bundle:
                 _add_file(tar, path, f"{folder.name}/{name}")
                 packed.append(Packed(name, path.stat().st_size, digest(path)))
             else:
-                data = verdict(_whole(path))
+                try:
+                    data = verdict(_whole(path))
+                except (msgspec.DecodeError, RecursionError):  # a crash cut it short, or it is no such file
+                    left_out.append(LeftOut(name, path.stat().st_size, digest(path), Why.BROKEN.value))
+                    continue
                 _add_data(tar, data, f"{folder.name}/{name}", path.stat().st_mtime)
                 packed.append(Packed(name, len(data), hashlib.sha256(data).hexdigest(), digest(path)))
         bundle = Bundle(
@@ -131,8 +136,7 @@ def _pack(folder: Path, target: Path, with_content: bool, now: float) -> Bundle:
             files=tuple(packed),
             left_out=tuple(left_out),
         )
-        listed = msgspec.json.format(msgspec.json.encode(bundle), indent=2) + b"\n"
-        _add_data(tar, listed, f"{folder.name}/{LIST}", now)
+        _add_data(tar, dump(bundle).encode(), f"{folder.name}/{LIST}", now)
     return bundle
 
 

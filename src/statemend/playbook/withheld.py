@@ -48,6 +48,7 @@ class Why(StrEnum):
     TRANSCRIPT = "is an export, with its messages"
     CONTENTS = "was made with the texts of messages"
     FOREIGN = "is none of the files that a run makes"
+    BROKEN = "is not whole, so that no text can be taken out of it"
     BUNDLE = "is a bundle"
 
 
