@@ -187,11 +187,22 @@ def test_it_speaks_when_the_store_cannot_be_opened(build: Build) -> None:
     assert len(home.findings("EXP003")) == 1
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "marked"])
-def test_a_converted_copy_of_the_listed_file_is_a_leftover(build: Build, mark: bytes) -> None:
+SAVED_ANEW = {
+    "with the line ends of Windows": lambda data: data.replace(b"\n", b"\r\n"),
+    "with these behind a mark": lambda data: b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"),
+    "behind a mark": lambda data: b"\xef\xbb\xbf" + data,
+    "without its last newline": lambda data: data.rstrip(b"\n"),
+    "with an empty line behind it": lambda data: data + b"\n",
+}
+
+
+@pytest.mark.parametrize("save", SAVED_ANEW.values(), ids=SAVED_ANEW)
+def test_the_listed_file_that_was_only_saved_anew_is_a_leftover(
+    build: Build, save: Callable[[bytes], bytes]
+) -> None:
     home = build()
     path = copy(home, "md") / f"{TOOLS}.md"
-    path.write_bytes(mark + path.read_bytes().replace(b"\n", b"\r\n"))
+    path.write_bytes(save(path.read_bytes()))
     (finding,) = home.findings("EXP003")
     assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.LOW)
 

@@ -9,16 +9,16 @@ An editor saved it again, a disk was full, a copy broke off, a tool converted li
 the text. No release alters an export that it has written.
 
 How we know
-A Markdown or QMD export carries the sha256 of its own text, its manifest.jsonl the sha256 of the whole
-file; the last line for a file name is the valid one, and a line counts for the file of that name beside
-the manifest. The checksum of the text is computed without the three quirks of Hermes' own check (carriage
-returns, a message that quotes a checksum line, a message that quotes the placeholder), which rejects
-intact files. A JSONL line and the object of a saved session must be complete JSON, an HTML page must end.
-What a running agent writes for itself (snapshots, transcripts, dumps of requests) is no export and not
-judged here. A file that lists another time of export than the manifest is another export, not an altered
-one: undecidable. One that is the file that was written but for its line ends and a byte order mark was only
-converted: a leftover. Where line ends inside of messages were converted too, the messages of the store tell
-what they were: with these put back, the checksum holds.
+A Markdown or QMD export carries the sha256 of its own text, its manifest.jsonl the sha256 of the whole file;
+the last line for a file name is the valid one, and a line counts for the file of that name beside the
+manifest. The checksum of the text is computed without the three quirks of Hermes' own check (carriage
+returns, a message that quotes a checksum line, a message that quotes the placeholder), which rejects intact
+files. A JSONL line and the object of a saved session must be complete JSON, an HTML page must end. What a
+running agent writes for itself (snapshots, transcripts, dumps of requests) is no export and not judged here.
+A file that lists another time of export than the manifest is another export, not an altered one: undecidable.
+One that is the file that was written but for its line ends, empty lines behind it and a byte order mark was
+only saved anew: a leftover. Where line ends inside of messages were converted too, the messages of the store
+tell what they were: with these put back, the checksum holds.
 
 What to do
 Export the session again while the store still has it. If the store has lost it, keep the file as it is and
@@ -27,7 +27,8 @@ compare it with a backup.
 When it is a false alarm
 An empty .jsonl file is what a failed export leaves, and also what an export of prompts leaves for a session
 without any: undecidable. A file that was being written while it was read is reported as undecidable too,
-and so is a file that begins otherwise and merely contains an export, as the output of a console does.
+and so is a file that begins otherwise and merely contains an export, as the output of a console does. Of a
+session that the store has lost, other line ends inside of messages cannot be told from another change.
 """
 
 from __future__ import annotations
@@ -114,13 +115,14 @@ def _verdict(context: Context, artifact: Artifact, line: ManifestLine | None) ->
 
 
 def _is_converted(context: Context, artifact: Artifact, line: ManifestLine | None) -> bool:
-    """Whether a file is the one that was written, with other line ends, or behind a byte order mark."""
+    """Whether a file is the one that was written, with other line ends, another end or a byte order mark."""
     if artifact.damage is not None:
         document = Document.load(Path(artifact.path))
         return context.trusts("messages") and only_line_ends(context.store, document)
     data = files.chunk(Path(artifact.path), 0, artifact.size).removeprefix(files.BYTE_ORDER_MARK)
-    unix = data.replace(b"\r\n", b"\n")
-    forms = (data, unix, unix.replace(b"\n", b"\r\n"))
+    text = data.rstrip() + b"\n"
+    unix = text.replace(b"\r\n", b"\n")
+    forms = (data, text, unix, unix.replace(b"\n", b"\r\n"))
     return line is not None and line.sha256 in {hashlib.sha256(form).hexdigest() for form in forms}
 
 
@@ -133,8 +135,8 @@ def _finding(
     remedy = "Export again while the store has the session; if it has not, compare the file with a backup."
     if verdict is Verdict.LEFTOVER:
         summary = (
-            f"Something converted the line ends of this {artifact.kind.value} file, or put a byte order mark "
-            "before it; all else is as it was written."
+            f"This {artifact.kind.value} file is as it was written but for line ends, empty lines behind it "
+            "or a byte order mark."
         )
         remedy = "Nothing is to be done: no word is lost. Whatever compares bytes takes it for another file."
     return RULE.finding(
