@@ -47,3 +47,28 @@ def test_each_command_works_on_the_store_of_its_finding(statemend: Run, house: H
     planned = json.loads(statemend("plan", work, "--format", "json").out)
     (finding,) = (each for each in report["findings"] if each["rule"] == "ORP001")
     assert [each["id"] for each in planned["findings"]] == [finding["id"]]
+
+
+def test_a_verb_for_one_store_says_where_the_others_are(statemend: Run, house: House, tmp_path: Path) -> None:
+    job, work = house["job"].root, house["work"].root
+    note = (
+        f"statemend: {house.root.store}: this store alone; for those of its profiles name {job} and {work}\n"
+    )
+    exported = ("export", house.path, "--at-risk", "-o", tmp_path / "exports")
+    cleanup = ("cleanup", "plan", house.path, "--collapse", "-o", tmp_path / "cleanup.json")
+    for told in (statemend("plan", house.path), statemend(*exported), statemend(*cleanup)):
+        assert (told.code, told.err) == (0, note)
+    assert statemend("plan", work).err == ""
+    assert statemend("scan", house.path, "--rules", "PRO").err == ""
+
+
+def test_a_session_of_a_profile_is_shown_from_its_own_store(statemend: Run, house: House) -> None:
+    told = statemend("show", house.path, "paren")
+    assert told.code == 2
+    assert told.err.endswith(f"no session 'paren'; it is of a profile: name {house['work'].root}\n")
+    assert statemend("show", house["work"].root, "paren").code == 0
+
+    house["work"].store.write_bytes(bytes(8192))
+    told = statemend("show", house.path, "nobody")
+    assert told.code == 2
+    assert "neither in the store nor in a file beside it" in told.err

@@ -108,6 +108,7 @@ def plan(
     """Plan, write the plan, show it, and return the exit code."""
     from statemend.cli import output as out
     from statemend.cli import terminal
+    from statemend.cli.profiles import say_alone
     from statemend.errors import UsageError
     from statemend.evidence.inventory import find_home
     from statemend.repair.cleanup_planner import make_cleanup_plan
@@ -135,6 +136,7 @@ def plan(
         )
     written = dump(made)
     out.write(output, written)
+    say_alone(home)
     if format_ is Format.JSON:
         out.emit(written)
     else:

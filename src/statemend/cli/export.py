@@ -90,6 +90,7 @@ def export(
 ) -> int:
     """Export, prove, show, and return the exit code."""
     from statemend.cli import terminal
+    from statemend.cli.profiles import say_alone
     from statemend.repair import reexport as job
     from statemend.report.export_table import renderable
 
@@ -110,4 +111,6 @@ def export(
     except KeyboardInterrupt as error:
         raise InterruptedExportError("interrupted; files that have their name are whole, and stay") from error
     terminal.answer(done, report, lambda: renderable(done))
+    if at_risk:
+        say_alone(store)
     return done.exit_code

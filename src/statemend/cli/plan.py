@@ -85,6 +85,7 @@ def plan(
             )
         out.check_target(output, Path(place.root), Path(place.store), force=force)
     from statemend.cli.config import names, settle
+    from statemend.cli.profiles import say_alone
 
     asked = settle(home, config, exports=exports, ignore=ignore, deep=deep)
     with progress() as tell:
@@ -116,6 +117,7 @@ def plan(
 
         file = None if output is None else str(output)
         show(renderable(made.plan, file=file, lines=answer_lines(written)))
+    say_alone(home)
     if made.ignored:
         out.complain(f"not planned for: {'; '.join(made.ignored)}", 0)
     for reason in made.undetermined:

@@ -37,15 +37,26 @@ def show(
 ) -> int:
     """Show one session."""
     from statemend.cli import terminal
+    from statemend.cli.profiles import with_session
+    from statemend.errors import UsageError
     from statemend.evidence.inventory import find_home, take
-    from statemend.report.session import read, resolve
+    from statemend.report.session import NoSuchSession, read, resolve
     from statemend.report.session_table import renderable
+    from statemend.report.text import listed
     from statemend.store.connection import open_for_audit
 
     home = find_home(store)
     with terminal.progress() as tell, open_for_audit(Path(home.store), live=live) as opened:
         inventory = take(home, exports or (), tell, store=opened)
-        wanted = resolve(opened, inventory, session)
+        try:
+            wanted = resolve(opened, inventory, session)
+        except NoSuchSession as error:
+            folders = with_session(store, session)
+            if not folders:
+                raise
+            raise UsageError(
+                f"{home.store}: no session {session!r}; it is of a profile: name {listed(folders)}"
+            ) from error
         report = read(opened, inventory, wanted, with_content=with_content)
     terminal.answer(report, format_, lambda: renderable(report))
     return 0

@@ -145,11 +145,15 @@ class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
     salvage: Salvaged | None = None
 
 
+class NoSuchSession(UsageError):
+    """Neither the store nor a file beside it knows the session."""
+
+
 def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
     """The id that ``wanted`` is, or begins. Ids come from session rows, from messages without one, from files
     and other stores, and from the tables that tell of sessions beside their messages.
 
-    Raises ``UsageError`` when there is none, or when several begin so: then it lists them."""
+    Raises ``NoSuchSession`` when there is none, ``UsageError`` when several begin so: then it lists them."""
     known = {sid for (sid,) in store.rows("SELECT id FROM sessions") if isinstance(sid, str)}
     known |= {
         sid for (sid,) in store.rows("SELECT DISTINCT session_id FROM messages") if isinstance(sid, str)
@@ -163,7 +167,7 @@ def resolve(store: Store, inventory: Inventory, wanted: str) -> str:
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise UsageError(
+        raise NoSuchSession(
             f"{store.path}: no session {wanted!r}, neither in the store nor in a file beside it; "
             "`hermes sessions list` names those in use"
         )
