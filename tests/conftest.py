@@ -15,7 +15,10 @@ _DATA = Path(__file__).resolve().parent / "data"
 def _leave_the_data_alone(connection: apsw.Connection) -> None:
     """Refuse a connection that may write to a file that every test shares: another worker that audits the
     file meanwhile would see a process that holds it."""
-    name = connection.filename
+    try:
+        name = connection.filename
+    except UnicodeDecodeError:  # no name of ours
+        return
     if name and not connection.readonly("main") and Path(name).is_relative_to(_DATA):
         raise AssertionError(f"{name}: copy it, or open it for reading only")
 

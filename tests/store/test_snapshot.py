@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.store.folders import copied
 
 from statemend.errors import Refused, StatemendError, StoreUnreadable, Undetermined
 from statemend.store import snapshot
@@ -60,7 +61,7 @@ def test_a_file_that_is_there_is_never_replaced(stores: Mapping[str, Path], tmp_
     target = tmp_path / "snapshot.db"
     target.write_bytes(b"mine")
     with pytest.raises(Refused, match="never replaces"):
-        take(stores["0.22.2"], target)
+        take(copied(stores["0.22.2"], tmp_path), target)
     assert target.read_bytes() == b"mine"
 
 
@@ -68,13 +69,13 @@ def test_a_link_is_not_followed(stores: Mapping[str, Path], tmp_path: Path) -> N
     target = tmp_path / "snapshot.db"
     target.symlink_to(tmp_path / "elsewhere.db")
     with pytest.raises(Refused):
-        take(stores["0.22.2"], target)
+        take(copied(stores["0.22.2"], tmp_path), target)
     assert not (tmp_path / "elsewhere.db").exists()
 
 
 def test_a_folder_that_is_not_there_is_said(stores: Mapping[str, Path], tmp_path: Path) -> None:
     with pytest.raises(Undetermined, match="no snapshot can be made"):
-        take(stores["0.22.2"], tmp_path / "nowhere" / "snapshot.db")
+        take(copied(stores["0.22.2"], tmp_path), tmp_path / "nowhere" / "snapshot.db")
 
 
 def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], None]) -> None:
