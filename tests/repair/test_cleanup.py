@@ -377,6 +377,26 @@ def test_the_index_is_asked_again_before_the_deletion(
     assert not (tmp_path / "run").exists()
 
 
+def test_rows_of_unknown_tables_that_name_a_message_keep_its_session(newest: Cleaned, tmp_path: Path) -> None:
+    newest.home.sql(
+        "CREATE TABLE notes (id INTEGER PRIMARY KEY, about INTEGER REFERENCES messages)",
+        "INSERT INTO notes (about) SELECT MIN(id) FROM messages WHERE session_id = 'beta'",
+    )
+    assert "rows of notes name it" in newest.reasons("alpha", "beta")["beta"]
+    assert apply(newest.file("alpha", "beta"), run_dir=tmp_path / "run", now=NOW).exit_code == 0
+    assert newest.sessions().keys() >= {"beta"}
+    assert "alpha" not in newest.sessions()
+
+
+def test_a_row_without_a_key_that_would_go_with_it_keeps_it(newest: Cleaned) -> None:
+    """No undo would bring it back: SQLite records no change of such a row."""
+    newest.home.sql(
+        "CREATE TABLE notes (id TEXT PRIMARY KEY, about TEXT REFERENCES sessions ON DELETE CASCADE)",
+        "INSERT INTO notes VALUES (NULL, 'beta')",
+    )
+    assert newest.reasons("beta") == {"beta": "rows of notes name it, and could not be had back"}
+
+
 def test_rows_of_unknown_tables_that_name_it_keep_it(newest: Cleaned) -> None:
     newest.home.sql(
         "CREATE TABLE notes (id INTEGER PRIMARY KEY, about TEXT REFERENCES sessions(id))",

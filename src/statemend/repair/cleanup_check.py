@@ -187,12 +187,15 @@ class Examination:
         """Rows of other tables that go, by table. Raises ``Refused`` for rows that would be in the way."""
         found: dict[str, int] = {}
         for reference in self._references:
-            count = sum(cleanup_rows.named_by(self.store, reference, each) for each in ids)
+            named = {each: cleanup_rows.named_by(self.store, reference, each) for each in ids}
+            count = sum(named.values())
             if not count:
                 continue
             if not reference.cascades:
                 raise Refused(f"rows of {reference.table} name it, and would be left without it")
-            if not cleanup_rows.can_be_undone(self.store, reference.table):
+            if not all(
+                cleanup_rows.can_be_undone(self.store, reference, each) for each in ids if named[each]
+            ):
                 raise Refused(f"rows of {reference.table} name it, and could not be had back")
             found[reference.table] = found.get(reference.table, 0) + count
         return found

@@ -18,7 +18,7 @@ from statemend.store.writing import RepairConnection
 
 _PACK = msgspec.msgpack.Encoder()
 _REFERENCES = """
-    SELECT m.name, f."from", f."table", upper(f.on_delete)
+    SELECT m.name, f."from", lower(f."table"), COALESCE(f."to", 'id'), upper(f.on_delete)
     FROM main.sqlite_schema AS m JOIN pragma_foreign_key_list(m.name, 'main') AS f
     WHERE m.type = 'table' AND lower(f."table") IN ('sessions', 'messages')
 """
@@ -26,10 +26,13 @@ _OWN = {("sessions", "parent_session_id"), ("messages", "session_id")}
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A column of another table that names sessions. Its rows go with them where ``cascades``."""
+    """A column of another table that names sessions, or messages by their ``target``, a column of ``parent``.
+    Its rows go with a session where it ``cascades``."""
 
     table: str
     column: str
+    parent: str
+    target: str
     cascades: bool
 
 
@@ -85,21 +88,31 @@ def digest_of(store: Store, session_id: str) -> tuple[str, int]:
 def references(store: Store) -> tuple[Reference, ...]:
     """The columns of other tables that name a session or a message, as the store declares them."""
     return tuple(
-        Reference(table, column, action == "CASCADE" and parent.lower() == "sessions")
-        for table, column, parent, action in store.rows(_REFERENCES)
+        Reference(table, column, parent, target, action == "CASCADE" and parent == "sessions")
+        for table, column, parent, target, action in store.rows(_REFERENCES)
         if (table, column) not in _OWN
     )
 
 
 def named_by(store: Store, reference: Reference, session_id: str) -> int:
-    """How many rows of the other table name the session."""
-    sql = f"SELECT COUNT(*) FROM main.{quoted(reference.table)} WHERE {quoted(reference.column)} = ?"
+    """How many rows of the other table name the session, or a message of it."""
+    sql = f"SELECT COUNT(*) FROM main.{quoted(reference.table)} WHERE {_naming(reference)}"
     return int(store.value(sql, (session_id,)))
 
 
-def can_be_undone(store: Store, table: str) -> bool:
-    """Whether rows of a table can be recorded: only those with a primary key are."""
-    return bool(primary_key(store, table))
+def can_be_undone(store: Store, reference: Reference, session_id: str) -> bool:
+    """Whether the rows that name the session can be recorded: only those with a whole primary key are."""
+    key = primary_key(store, reference.table)
+    empty = " OR ".join(f"{quoted(name)} IS NULL" for name in key)
+    sql = f"SELECT 1 FROM main.{quoted(reference.table)} WHERE {_naming(reference)} AND ({empty})"
+    return bool(key) and store.one(sql, (session_id,)) is None
+
+
+def _naming(reference: Reference) -> str:
+    if reference.parent == "sessions":
+        return f"{quoted(reference.column)} = ?"
+    named = f"SELECT {quoted(reference.target)} FROM main.messages WHERE session_id = ?"
+    return f"{quoted(reference.column)} IN ({named})"
 
 
 def holds_nul(store: Store, session_id: str) -> bool:
