@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from statemend.errors import UsageError
@@ -64,6 +66,28 @@ def test_a_playbook_can_be_checked_before_its_inputs_are_known() -> None:
     scan = checked(WHOLE).steps[0]
     assert isinstance(scan, Scan)
     assert scan.fail_on is FailOn.NEVER  # not known yet, so the default
+
+
+def test_a_path_in_a_step_is_the_same_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    steps = """
+  - {do: scan, exports: [here, ~/there], baseline: last}
+  - {do: scan, id: again, baseline: scan}
+  - {do: scan, id: old, baseline: old.json}
+  - {do: export, at_risk: true, into: ../kept}
+"""
+    first, again, old, export = resolved(steps).steps
+
+    assert isinstance(first, Scan)
+    assert isinstance(again, Scan)
+    assert isinstance(old, Scan)
+    assert isinstance(export, Export)
+    assert (first.exports, first.baseline) == ((f"{tmp_path}/here", "/home/me/there"), "last")
+    assert (again.baseline, old.baseline) == ("scan", f"{tmp_path}/old.json")
+    assert export.into == str(tmp_path.parent / "kept")
+    with pytest.raises(UsageError, match="`exports` takes a path, and this is empty"):
+        resolved("  - {do: scan, exports: ['']}\n")
 
 
 def test_templates_are_filled_and_keep_the_types_of_the_inputs() -> None:
@@ -199,6 +223,15 @@ PLAN = "  - do: plan\n"
         (PLAN + "  - {do: apply, needs: []}\n", ["1:24: it uses 'plan' without needing it"]),
         ("  - do: report\n", ["0:9: it needs a `scan` before it; add one"]),
         ("  - {do: report, story: true}\n", []),
+        (
+            "  - {do: report, story: true, formats: [html, sarif]}\n",
+            ["0:40: a story is told as html, md or json, not as sarif"],
+        ),
+        (
+            "  - do: scan\n  - {do: report, formats: [html, md, html]}\n",
+            ["1:38: 'html' is there twice; remove one"],
+        ),
+        (EXPORT + "  - {do: verify, of: [export, export]}\n", ["1:31: 'export' is there twice; remove one"]),
         ("  - do: scan\n  - {do: report, only: changes}\n", ["1:24: the scan 'scan' has no `baseline`"]),
         ("  - {do: scan, baseline: last}\n  - {do: report, only: changes}\n", []),
         ("  - do: verify\n", ["0:9: nothing to verify"]),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, Final, get_args
 
 import msgspec
 
 from statemend.playbook.convert import Converter, Problem, Values, near
 from statemend.playbook.flow import faults
-from statemend.playbook.model import Input, InputType, Playbook, Step
+from statemend.playbook.model import LAST, Input, InputType, Playbook, Scan, Step
 from statemend.playbook.source import Place, Source
 from statemend.playbook.variables import RUN, has_template
 
-__all__ = ["LONGEST_INPUT", "Problem", "check", "problems", "resolve"]
+__all__ = ["LONGEST_INPUT", "Problem", "absolute", "check", "problems", "resolve"]
 
 #: Characters of one value of an input.
 LONGEST_INPUT: Final = 4096
@@ -43,7 +45,10 @@ _TYPES: Mapping[InputType, Any] = {
     InputType.PATHS: list[str],
 }
 _KINDS: Mapping[str, type[Step]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Step)}
+#: Fields that hold a path, or several.
+_PATHS: Final = frozenset({"artifacts", "baseline", "exports", "into"})
 _MOST_STEPS: Final = 100
+_CLIPPED = 60
 _HOME: Final = next(field.default for field in msgspec.structs.fields(Playbook) if field.name == "home")
 
 
@@ -62,8 +67,38 @@ def check(source: Source) -> Playbook:
 
 def resolve(source: Source, inputs: Mapping[str, object], run: Mapping[str, str]) -> Playbook:
     """The playbook as it runs: every template filled with ``inputs`` and with what is known of the run
-    (``name``, ``folder``, ``started``). Raises ``UsageError`` as ``check`` does."""
-    return _whole(source, *_read(source, Values({**inputs, "run": dict(run)})))
+    (``name``, ``folder``, ``started``), and every path in a step made absolute. Raises ``UsageError`` as
+    ``check`` does."""
+    playbook = _whole(source, *_read(source, Values({**inputs, "run": dict(run)})))
+    scans = {step.name for step in playbook.steps if isinstance(step, Scan)}
+    steps = tuple(_anchored(source, number, step, scans) for number, step in enumerate(playbook.steps))
+    return msgspec.structs.replace(playbook, steps=steps)
+
+
+def absolute(text: str) -> str:
+    """A path as somebody wrote it: ``~`` is the user's home, and what is not absolute begins where the
+    program runs. Raises ``ValueError`` for an empty one, and for a user that is not there."""
+    if not text:
+        raise ValueError("takes a path, and this is empty")
+    try:
+        return os.path.abspath(Path(text).expanduser())
+    except RuntimeError as error:
+        raise ValueError(f"{text[:_CLIPPED]!r}: no such user") from error
+
+
+def _anchored(source: Source, number: int, step: Step, scans: Collection[str]) -> Step:
+    """The step with its paths as they are from anywhere: a run may be gone on with in another folder."""
+    made: dict[str, Any] = {}
+    for name in _PATHS & set(step.__struct_fields__):
+        given = getattr(step, name)
+        try:
+            if isinstance(given, tuple):
+                made[name] = tuple(map(absolute, given))
+            elif given is not None and not (name == "baseline" and given in (LAST, *scans)):
+                made[name] = absolute(given)
+        except ValueError as error:
+            raise source.error(source.place(f"$.steps[{number}].{name}"), f"`{name}` {error}") from error
+    return msgspec.structs.replace(step, **made)
 
 
 def _whole(source: Source, playbook: Playbook | None, found: tuple[Problem, ...]) -> Playbook:

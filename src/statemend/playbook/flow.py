@@ -13,6 +13,7 @@ from statemend.errors import UsageError
 from statemend.playbook import query
 from statemend.playbook.convert import near
 from statemend.playbook.model import (
+    TOLD,
     Apply,
     Check,
     Choose,
@@ -150,6 +151,7 @@ def _reference(
 
 
 def _verifies(flow: Flow, number: int, step: Verify) -> Iterator[Fault]:
+    yield from _twice(step.of or (), ".of")
     for index, name in enumerate(step.of or ()):
         problem = [*_earlier(flow, number, name, f".of[{index}]")]
         yield from problem
@@ -168,11 +170,25 @@ def _own(flow: Flow, number: int, step: Step, inputs: Mapping[str, Input]) -> It
         yield from _question(flow, number, step, inputs)
     elif isinstance(step, Cleanup):
         yield from _gate(flow, number, step)
-    elif isinstance(step, Report) and step.only == "changes":
+    elif isinstance(step, Report):
+        yield from _written(flow, number, step)
+
+
+def _written(flow: Flow, number: int, step: Report) -> Iterator[Fault]:
+    yield from _twice(step.formats, ".formats")
+    if step.story and (other := [form.value for form in step.formats if form not in TOLD]):
+        yield ".formats", f"a story is told as html, md or json, not as {other[0]}"
+    if step.only == "changes":
         scans = flow.before(number, Scan)
         scan = flow.steps[flow.numbers.get(step.scan, number) if step.scan else scans[-1]] if scans else None
         if isinstance(scan, Scan) and scan.baseline is None:
             yield ".only", f"the scan {scan.name!r} has no `baseline` to tell changes from; give it one"
+
+
+def _twice(names: Sequence[str], path: str) -> Iterator[Fault]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield f"{path}[{index}]", f"{str(name)!r} is there twice; remove one"
 
 
 def _question(flow: Flow, number: int, step: Check, inputs: Mapping[str, Input]) -> Iterator[Fault]:

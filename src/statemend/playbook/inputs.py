@@ -6,13 +6,12 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from statemend.errors import UsageError
-from statemend.playbook.check import LONGEST_INPUT, check
+from statemend.playbook.check import LONGEST_INPUT, absolute, check
 from statemend.playbook.convert import near
 from statemend.playbook.model import Input, InputType
 from statemend.playbook.source import Source
@@ -71,9 +70,9 @@ def _default(one: Input) -> object:
     if one.default is None:
         return None
     if one.type is InputType.PATH:
-        return _absolute(one.default)
+        return absolute(one.default)
     if one.type is InputType.PATHS:
-        return [_absolute(path) for path in one.default]
+        return [absolute(path) for path in one.default]
     return float(one.default) if one.type is InputType.NUMBER else one.default
 
 
@@ -116,20 +115,11 @@ def _boolean(texts: Sequence[str]) -> bool:
 
 def _path(texts: Sequence[str]) -> str:
     (text,) = texts
-    return _absolute(text)
+    return absolute(text)
 
 
 def _paths(texts: Sequence[str]) -> list[str]:
-    return [_absolute(part) for text in texts for part in text.split(os.pathsep)]
-
-
-def _absolute(text: str) -> str:
-    if not text:
-        raise ValueError("takes a path, and this is empty")
-    try:
-        return os.path.abspath(Path(text).expanduser())
-    except RuntimeError as error:
-        raise ValueError(f"{text[:_CLIPPED]!r}: no such user") from error
+    return [absolute(part) for text in texts for part in text.split(os.pathsep)]
 
 
 _READERS: Mapping[InputType, Callable[[Sequence[str]], Any]] = {

@@ -20,6 +20,8 @@ from statemend.store.history import View
 SCHEMA: Final = "statemend/playbook/v1"
 #: The template of the home where a playbook has none.
 HOME: Final = "{{ home }}"
+#: The baseline that is no file: the report of the last finished run.
+LAST: Final = "last"
 
 Identifier = Annotated[
     str,
@@ -71,6 +73,10 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     JSONL = "jsonl"
     SUMMARY = "summary"
+
+
+#: The forms in which a story is told.
+TOLD: Final = frozenset({ReportFormat.HTML, ReportFormat.JSON, ReportFormat.MD})
 
 
 class Expect(StrEnum):

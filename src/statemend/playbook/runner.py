@@ -64,7 +64,10 @@ def run_playbook(
     """
     playbook = check.check(source)
     template = source.data.get("home", HOME)
-    named = Path(os.path.abspath(str(variables.render(template, dict(inputs)))))
+    try:
+        named = Path(check.absolute(str(variables.render(template, dict(inputs)))))
+    except ValueError as error:
+        raise source.error(source.place("$.home"), f"`home` {error}") from error
     home = find_home(named)
     at = time.time() if now is None else now
     _check_names(os.path.realpath(home.store), os.path.abspath(run_dir or ""), *inputs.values())

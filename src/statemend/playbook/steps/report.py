@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statemend.errors import UsageError
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.model import Report, ReportFormat
 from statemend.playbook.steps.scan import BASELINE, REPORT
@@ -24,10 +23,6 @@ ENDINGS = {
 }
 
 
-#: The forms in which a story is told.
-_TOLD = frozenset({ReportFormat.HTML, ReportFormat.JSON, ReportFormat.MD})
-
-
 def run(step: Report, env: Env) -> Outcome:
     """Passes when the files are written."""
     if step.story:
@@ -46,9 +41,6 @@ def _story(step: Report, env: Env) -> Outcome:
     from statemend.report.story.render import render as told
     from statemend.report.story.tell import gather
 
-    other = [form.value for form in step.formats if form not in _TOLD]
-    if other:
-        raise UsageError(f"{step.name}: a story is told as html, md or json, not as {other[0]}")
     story = gather([env.folder.path])
     for form in step.formats:
         durable.write_new(env.place / f"story.{ENDINGS[form]}", told(story, form.value).encode())

@@ -10,7 +10,7 @@ from statemend.audit.outcome import FAILING
 from statemend.errors import Undetermined
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.folder import known_runs
-from statemend.playbook.model import Scan
+from statemend.playbook.model import LAST, Scan
 from statemend.report import json
 from statemend.report.baseline import baseline_of
 from statemend.report.diff import Diff, diff
@@ -22,8 +22,6 @@ from statemend.store import durable
 
 #: What the folder of a scan holds.
 REPORT, DIFF, BASELINE = "report.json", "diff.json", "baseline.json"
-#: The baseline that is no file: the report of the last finished run.
-LAST = "last"
 
 
 def run(step: Scan, env: Env) -> Outcome:
