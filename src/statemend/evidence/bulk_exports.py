@@ -2,7 +2,9 @@
 
 A manifest lists the files of one export in quick succession, quicker than Hermes could be started for each,
 and so do the files themselves where the manifest is gone. One file with many sessions is an export of its
-own; when it was made is then told by the time of the file alone, and a copy may be younger.
+own; when it was made is then told by the time of the file alone, and a copy may be younger. A JSONL file with
+many sessions may also be exports of single ones that somebody joined: their lines are the very same. Joined
+pages are told by their beginnings.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ _PAUSE = 5.0
 _PACE = 0.5
 _FEWEST = 3
 _ONE_BY_ONE = frozenset({Kind.MARKDOWN, Kind.QMD, Kind.TRACE})
+#: How a page begins. No text in one contains it: there it is escaped.
+_PAGE = b"<!DOCTYPE html>"
 #: An export of prompts may lack a session because it has none.
 _TOGETHER = frozenset({Kind.JSONL, Kind.HTML})
 
@@ -48,9 +52,12 @@ class Bulk(NamedTuple):
 
     def may_be_filtered(self) -> bool:
         """Whether nothing says that it was made without a filter, or joined. Raises ``Undetermined``."""
-        if self.file is None or self.file.kind is not Kind.JSONL:
+        if self.file is None:
             return True
         path, sections = Path(self.file.path), self.file.sections
+        if self.file.kind is Kind.HTML:
+            pages = files.pieces_between(path, 0, self.file.size)
+            return sum(piece.count(_PAGE) for piece in pages) == 1
         shown = (formats.records(path, self.file, section) for section in sections)
         first = next(chain.from_iterable(shown), None)
         # Up to 0.17 a filter takes open sessions too.
