@@ -98,6 +98,10 @@ def test_copies_collapsed_and_had_back(tmp_path: Path, statemend: Run) -> None:
     schema = json.loads((schemas.FOLDER / "receipt-v1.json").read_text("utf-8"))
     jsonschema.validate(json.loads((tmp_path / "run" / "receipt.json").read_bytes()), schema)
     assert "Applied and verified." in statemend("verify", tmp_path / "run").out
+    story = json.loads(statemend("report", tmp_path / "run", "--format", "json").out)
+    assert story["events"][0]["detail"] == "12 copies in 1 session deleted; applied and verified"
+    assert story["changed"][0]["sessions"] == ["chat"]
+    assert story["decisions"][0]["answer"] == "12 copies in 1 session deleted, 1 session kept"
     home.sql("DELETE FROM session_turn_leases")
     assert statemend("undo", tmp_path / "run").code == 0
 

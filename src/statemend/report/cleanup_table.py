@@ -10,8 +10,8 @@ from rich.text import Text
 
 from statemend.repair.cleanup import Cleanup
 from statemend.repair.cleanup_plan import CleanupPlan, Collapse, Entry, Kept, Rows
-from statemend.repair.receipt import Receipt
 from statemend.report import blocks, text
+from statemend.report.cleanup_words import copies, deleted
 
 #: So many of each are shown; the plan and the receipt have them all.
 _MOST = 40
@@ -39,12 +39,12 @@ def of_cleanup(done: Cleanup) -> RenderableType:
         heading = Text("Nothing was deleted.", style="bold red")
         return Group(heading, *_kept(done.kept))
     receipt = done.receipt
-    deleted = [
+    gone = [
         (each.session, f"{_rows(each.rows)}; held by {each.preserved.path}")
         for each in receipt.deleted[:_MOST]
     ]
     collapsed = [
-        (each.session, f"{_copies(each.copies)} of {text.count(each.messages, 'row')}")
+        (each.session, f"{copies(each.copies)} of {text.count(each.messages, 'row')}")
         for each in receipt.collapsed[:_MOST]
     ]
     facts = [
@@ -55,8 +55,8 @@ def of_cleanup(done: Cleanup) -> RenderableType:
         *(("note", note) for note in done.run.notes),
     ]
     return Group(
-        Text(f"{_done(receipt)} and verified.", style="bold"),
-        blocks.facts(deleted),
+        Text(f"{deleted(receipt)} and verified.", style="bold"),
+        blocks.facts(gone),
         *_more(len(receipt.deleted)),
         blocks.facts(collapsed),
         *_more(len(receipt.collapsed)),
@@ -66,24 +66,12 @@ def of_cleanup(done: Cleanup) -> RenderableType:
     )
 
 
-def _done(receipt: Receipt) -> str:
-    if not receipt.collapsed:
-        return f"{text.count(len(receipt.deleted), 'session')} deleted"
-    copies = sum(each.copies for each in receipt.collapsed)
-    collapsed = f"{_copies(copies)} in {text.count(len(receipt.collapsed), 'session')} deleted"
-    return f"{text.count(len(receipt.deleted), 'session')} and {collapsed}" if receipt.deleted else collapsed
-
-
-def _copies(count: int) -> str:
-    return text.count(count, "copy", "copies")
-
-
 def _planned(plan: CleanupPlan) -> str:
     going = sum(len(entry.members) for entry in plan.entries)
     if plan.collapses:
-        copies = _copies(sum(len(each.copies) for each in plan.collapses))
+        number = copies(sum(len(each.copies) for each in plan.collapses))
         sessions = text.count(len(plan.collapses), "session")
-        return f"{copies} of rows in {sessions} would be deleted, {len(plan.kept):,} kept."
+        return f"{number} of rows in {sessions} would be deleted, {len(plan.kept):,} kept."
     if not going:
         return "No session may be deleted." if plan.kept else "There is nothing to delete."
     return f"{text.count(going, 'session')} would be deleted, {len(plan.kept):,} kept."
@@ -105,10 +93,10 @@ def _of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _of_collapse(collapse: Collapse) -> Iterator[tuple[str, str]]:
     yield "rows", _rows(collapse.rows)
-    copies = f"{_copies(len(collapse.copies))} of {text.count(collapse.messages, 'row')}"
-    yield "deleted", f"{copies}, {collapse.size:,} bytes"
+    told = f"{copies(len(collapse.copies))} of {text.count(collapse.messages, 'row')}"
+    yield "deleted", f"{told}, {collapse.size:,} bytes"
     for reason, count in collapse.left.items():
-        yield "stays", f"{_copies(count)}: {reason}"
+        yield "stays", f"{copies(count)}: {reason}"
 
 
 def _rows(rows: Rows) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from statemend.repair.run import State
+from statemend.report.cleanup_words import deleted
 from statemend.report.story.commands import command
 from statemend.report.story.model import Changed, Decision
 from statemend.report.story.sources import CHANGED, Cleaned, Played, Repaired, Source, of
@@ -22,8 +23,10 @@ def changes(sources: Sequence[Source]) -> Iterator[Changed]:
             touched = dict.fromkeys(sid for step in source.plan.selected() for sid in step.sessions)
             yield _changed("repair", source, tables, tuple(touched))
         if isinstance(source, Cleaned) and source.receipt is not None:
-            gone = tuple(each.session for each in source.receipt.deleted)
-            yield _changed("cleanup", source, source.receipt.rows, gone)
+            receipt = source.receipt
+            gone = [each.session for each in receipt.deleted]
+            gone += [each.session for each in receipt.collapsed]
+            yield _changed("cleanup", source, receipt.rows, tuple(dict.fromkeys(gone)))
 
 
 def _changed(
@@ -67,8 +70,8 @@ def decisions(sources: Sequence[Source]) -> Iterator[Decision]:
     for cleaned in of(sources, Cleaned):
         if cleaned.receipt is not None:
             yield Decision(
-                question=f"Which sessions may go ({cleaned.plan.selection})?",
-                answer=f"{count(len(cleaned.receipt.deleted), 'session')} deleted, "
+                question=f"What may go ({cleaned.plan.selection})?",
+                answer=f"{deleted(cleaned.receipt)}, "
                 f"{count(len(cleaned.plan.kept) + len(cleaned.receipt.kept), 'session')} kept",
                 evidence=tuple(f"{each.session}: {each.reason}" for each in cleaned.plan.kept),
                 command=command("verify", cleaned.path),

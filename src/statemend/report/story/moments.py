@@ -9,6 +9,7 @@ import msgspec
 
 from statemend.repair.export_result import State as ExportState
 from statemend.report import text
+from statemend.report.cleanup_words import deleted
 from statemend.report.model import Event, Report
 from statemend.report.story.commands import again, command, export_again, show
 from statemend.report.story.model import Moment, MomentKind
@@ -71,7 +72,7 @@ def _done(source: Source) -> Iterator[Moment]:
                 yield Moment(
                     kind="cleaned up",
                     at=iso(receipt.deleted_at),
-                    detail=f"{count(len(receipt.deleted), 'session')} deleted; {run.state.value}",
+                    detail=f"{deleted(receipt)}; {run.state.value}",
                     source=path,
                     command=command("verify", path),
                 )
