@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from tests.hermes.home import HOUR, HermesHome, assistant, user
+from tests.hermes.profiles import served, with_profile
 
-from statemend.audit.engine import audit
+from statemend.audit.engine import audit, survey
 from statemend.audit.finding import Verdict
 from statemend.audit.outcome import Audit
 
@@ -141,6 +142,33 @@ def test_a_rotation_that_was_rolled_back(hermes_home: Make, release: str) -> Non
     chat.say(user("are you there?"), assistant("I am"))
 
     assert alarms(home) == set()
+
+
+def test_a_session_that_the_newest_release_moved_to_its_profile_is_an_open_question(
+    hermes_home: Make,
+) -> None:
+    """What a compression made of it has no key, and so stays where one gateway kept both."""
+    home = hermes_home("0.19.0")
+    profile = with_profile(home, "work", "--no-skills")
+    chat = home.resume(served(home, "work", "222"), "telegram")
+    first = chat.session_id
+    chat.turns(8)
+    chat.count_tokens()
+    second = chat.rotate()
+    chat.say(user("And the fence?"), assistant("Paint it."))
+    home.upgrade("0.22.2")
+    assert home.hermes("sessions", "repair-profiles", "--apply", "--yes").code == 0
+    home.stop()
+
+    told = {
+        (one.rule, one.verdict, one.subject.session)
+        for found in survey(home.path, now=home.now)
+        for one in found.findings
+    }
+
+    assert told == {("LIN001", Verdict.UNDECIDABLE, first), ("LIN009", Verdict.UNDECIDABLE, second)}
+    (alone,) = audit(profile / "state.db", now=home.now).findings
+    assert alone.verdict is Verdict.UNDECIDABLE
 
 
 def test_a_ring_of_parents_made_by_another_tool(hermes_home: Make) -> None:

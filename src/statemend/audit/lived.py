@@ -2,7 +2,9 @@
 
 An import (``SessionDB.import_sessions``, 0.19 and newer) takes any part of a conversation. It writes the rows
 of a session in one piece, and leaves out what only a running agent writes. So what it cannot have written
-shows that the session ran here, if it is from before the session ended.
+shows that the session ran here, if it is from before the session ended. ``repair-profiles`` (0.21.4 and
+newer) moves the session of a chat to the store of its profile, in one piece as well, and brings along what
+the agent wrote into its row and its account.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from typing import Any
 
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, moment, words
+from statemend.evidence.inventory import DEFAULT
 from statemend.store.connection import Store
+from statemend.store.schema import Era
 
 #: What the first release that imports adds to a store: one without any of it, no such release has opened.
 SINCE_IMPORTS = (("session_model_usage", None), ("sessions", "compression_fallback_streak"))
@@ -65,8 +69,10 @@ FROM sessions
 WHERE id = :session
   AND last_activity_at BETWEEN :began AND :until
 """
+#: The profile of a session that may be moved between stores: of a chat, by its key. The move notes it.
+OF_A_CHAT = "SELECT profile_name FROM sessions WHERE id = ? AND session_key GLOB 'agent:*'"
 #: What a rule that uses this module reads, beside tables that older stores lack.
-READS = (AMONG_ITS_ROWS, AT_WORK)
+READS = (AMONG_ITS_ROWS, AT_WORK, OF_A_CHAT)
 
 
 def signs_of_life(context: Context, session_id: str, began: object, until: object) -> Iterator[str]:
@@ -78,14 +84,23 @@ def signs_of_life(context: Context, session_id: str, began: object, until: objec
     if not is_time(began) or not is_time(until) or until > context.now:  # type: ignore[operator]
         return
     life = {"session": session_id, "began": began, "until": until}
-    if context.trusts("session_model_usage"):
+    moved = _may_have_been_moved(context, session_id)
+    if context.trusts("session_model_usage") and not moved:
         yield from _counted(store, life)
     if (other := store.value(AMONG_ITS_ROWS, life)) is not None:
         yield f"rows of {words(other)} were written between its own"
     if context.trusts("compression_locks") and (taken := store.value(LOCKED, life)) is not None:
         yield f"a compression locked it at {moment(taken)}"
-    if (noted := store.value(AT_WORK, life)) is not None:
+    if not moved and (noted := store.value(AT_WORK, life)) is not None:
         yield f"its agent was at work at {moment(noted)}"
+
+
+def _may_have_been_moved(context: Context, session_id: str) -> bool:
+    """Whether the session may come from the store of another profile, with all that is noted of it."""
+    if context.store.schema.era < Era.V22:
+        return False
+    profile = context.store.value(OF_A_CHAT, (session_id,))
+    return profile is not None and (context.home.profile is not None or profile != DEFAULT)
 
 
 def _counted(store: Store, life: Mapping[str, Any]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder, facts
@@ -203,6 +204,39 @@ def test_what_came_later_is_no_sign_of_life(build: Build, sign: str) -> None:
     (finding,) = home.findings("LIN001")
     assert finding.verdict is Verdict.UNDECIDABLE
     assert facts(finding)["signs that it ran in this store"] == "none"
+
+
+CHAT = {"session_key": "agent:work:telegram:dm:1", "profile_name": "work"}
+
+
+@pytest.mark.parametrize(
+    ("version", "profiles", "values", "moved"),
+    [
+        ("0.22.2", True, CHAT, True),
+        ("0.22.2", True, {**CHAT, "profile_name": "default"}, True),
+        ("0.22.2", False, CHAT, True),
+        ("0.22.2", False, {**CHAT, "profile_name": "default"}, False),
+        ("0.22.2", True, {**CHAT, "profile_name": None}, False),
+        ("0.22.2", True, {**CHAT, "session_key": None}, False),
+        ("0.22.2", True, {**CHAT, "session_key": "room:1"}, False),
+        ("0.20.1", True, CHAT, False),
+    ],
+    ids=["profile", "default", "alone", "default alone", "no profile", "no chat", "no gateway's", "before"],
+)
+def test_an_account_that_a_move_brings_along_is_no_sign_of_life(
+    build: Build, version: str, profiles: bool, values: dict[str, Any], moved: bool
+) -> None:
+    home = build(version)
+    if profiles:
+        (home.root / "profiles").mkdir()
+    ended(home, last_activity_at=END - 1, **values)
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is (Verdict.UNDECIDABLE if moved else Verdict.FAULT)
+    if moved:
+        assert "was brought in" in finding.summary
+        among_others(home, False)
+        (finding,) = home.findings("LIN001")
+        assert finding.verdict is Verdict.FAULT
 
 
 @pytest.mark.parametrize("end", [NOW + 1, "soon"])

@@ -26,12 +26,14 @@ continuation can have been stored and deleted, and when the session shows that i
 out what only a running agent writes. So these are signs of life, each from before the end: tokens counted by
 model (0.19 and newer; the upgrade to 0.19 counts those of older sessions), a lock of a compression that was
 never given back (0.16 and newer), the agent's note of its last activity (0.20 and newer), rows of another
-session between its own; or no release from 0.19 on has opened the store. Without any it is undecidable. So it
-is where the session lies behind rows that are younger than its end, and where rows are missing from that
-hour: a deleted continuation leaves exactly this picture. Where an export shows the continuation, that is not
-here any more or was never brought in, and the finding is a leftover. Where a session in the store of another
-profile names this one as its parent, it may be the continuation: that store is named, and the finding is
-undecidable.
+session between its own; or no release from 0.19 on has opened the store. Tokens and the note count for
+nothing in the session of a chat where a home has profiles: `repair-profiles` (0.21.4 and newer) takes such a
+session out of another profile's store, without what followed, and brings them along. Without any sign it is
+undecidable. So it is where the session lies behind rows that are younger than its end, and where rows are
+missing from that hour: a deleted continuation leaves exactly this picture. Where an export shows the
+continuation, that is not here any more or was never brought in, and the finding is a leftover. Where a
+session in the store of another profile names this one as its parent, it may be the continuation: that store
+is named, and the finding is undecidable.
 
 What to do
 If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to go
@@ -41,8 +43,7 @@ says what to do.
 
 When it is a false alarm
 A compression that is being carried out right now looks like this for a moment. While a lease or lock that has
-not expired holds the conversation, the rule is silent. A session that `repair-profiles` of 0.22 took out of
-another profile's store, without what followed, brings its signs of life along.
+not expired holds the conversation, the rule is silent.
 """
 
 from __future__ import annotations
