@@ -327,3 +327,10 @@ def test_a_hostile_block_costs_no_more_than_its_size(tmp_path: Path, example: Me
     (first, second), *_ = records_of(wrote(tmp_path, page))
     assert first.content == example.content
     assert second.clock is None
+
+
+def test_titles_that_never_end_are_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    view = b'<div class="session-view" id="view-s1">\n' + b"<h1>" * 16_000 + b"\n"
+    path.write_bytes(b'<!DOCTYPE html>\n<div class="layout layout-multi">\n' + view * 60)
+    assert [each.title for each in html.read(path).sections] == [None] * 60

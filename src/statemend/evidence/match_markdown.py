@@ -130,22 +130,27 @@ def _gap(tally: Tally, renderings: Renderings, gap: bytes, *, at_cut: bool) -> N
     for number, piece in enumerate(pieces):
         cut_here = at_cut and number == len(pieces) - 1
         heading = piece.partition(b"\n")[0]
-        free = set(tally.free(row_id for row_id, _ in renderings.under(heading)))
-        known = [(row_id, text) for row_id, text in renderings.under(heading) if row_id in free]
+        free = tally.near(renderings.under(heading))
+        known = [(row_id, text.rstrip()) for row_id in free for text in renderings.of(heading, row_id)]
         shown = piece.rstrip()
-        whole = [row_id for row_id, text in known if text.rstrip() == shown]
-        if whole:
-            tally.give(min(whole), Fidelity.LOSSY)
+        whole = next((row_id for row_id, text in known if text == shown), None)
+        if whole is not None:
+            tally.give(whole, Fidelity.LOSSY)
         elif cut_here and (not known or any(text.startswith(shown) for _, text in known)):
             tally.cut = True
             continue
-        elif masked := [row_id for row_id, text in known if hides(_text(shown), _text(text.rstrip()))]:
-            tally.give(min(masked), Fidelity.MASKED)
-        elif known:
-            tally.changed[min(row_id for row_id, _ in known)] = None
+        elif (masked := _masked(_text(shown), known)) is not None:
+            tally.give(masked, Fidelity.MASKED)
+        elif free:
+            tally.changed[free[0]] = None
         else:
             tally.extra += 1
         tally.records += 1
+
+
+def _masked(shown: str, known: Iterable[tuple[int, bytes]]) -> int | None:
+    """The first row whose text is shown with some of it masked."""
+    return next((row_id for row_id, text in known if hides(shown, _text(text))), None)
 
 
 def pieces_of(gap: bytes, renderings: Renderings) -> list[bytes]:
@@ -156,7 +161,7 @@ def pieces_of(gap: bytes, renderings: Renderings) -> list[bytes]:
         place = blank + 3
         end = gap.find(b"\n", place)
         heading = gap[place : end if end >= 0 else len(gap)]
-        if _HEADING.match(heading) or any(renderings.under(heading)):
+        if _HEADING.match(heading) or renderings.under(heading):
             starts.append(place)
     return [gap[start:end] for start, end in zip(starts, [*starts[1:], len(gap)], strict=True)]
 

@@ -51,10 +51,11 @@ def _at(text: bytes, place: int, renderings: Renderings, mark: bytes, end: int) 
 def _settle(tally: Tally, renderings: Renderings, piece: bytes) -> None:
     """What a message is that equals no row: masked, changed, or none of the store's."""
     heading = piece.partition(b"\n")[0]
-    known = dict(renderings.under(heading))
-    free = tally.free(known)
+    free = tally.near(renderings.under(heading))
     shown = _text(piece)
-    masked = [row_id for row_id in free if hides(shown, _text(known[row_id]))]
+    masked = [
+        row_id for row_id in free for text in renderings.of(heading, row_id) if hides(shown, _text(text))
+    ]
     if masked:
         tally.give(masked[0], Fidelity.MASKED)
     elif free:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 
 import msgspec
 
@@ -17,9 +17,6 @@ from statemend.evidence.masks import around, hides
 from statemend.evidence.rows import Fidelity, SessionRows, Tally
 from statemend.formats.artifact import Record
 from statemend.store.history import Message
-
-#: A record that equals no row is compared with so many rows of its place; with all it could take for ever.
-_MOST_NEAR = 128
 
 
 class Lens(msgspec.Struct, frozen=True):
@@ -84,9 +81,8 @@ def _settle(
     by_place = _grouped(shown, lens.row_places)
     texts = cache(lambda row_id: lens.row_text(rows.by_id[row_id]))
     for record in unknown:
-        places = chain.from_iterable(by_place.get(place, ()) for place in lens.record_places(record))
-        near = islice(filter(tally.is_free, places), _MOST_NEAR)
-        free = sorted(near, key=lambda row_id: row_id != record.row_id)
+        near = (tally.near(by_place.get(place, ())) for place in lens.record_places(record))
+        free = sorted(chain.from_iterable(near), key=lambda row_id: row_id != record.row_id)
         text = lens.record_text(record)
         hiding = (row_id for row_id in free if hides(text, texts(row_id)))
         masked = next(hiding, None) if around(text) else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import IntEnum
 from functools import cached_property
+from itertools import filterfalse, islice
 from typing import NamedTuple
 
 from statemend.evidence.carried import carried_copies, text_key
@@ -14,6 +15,8 @@ from statemend.store.history import Message, RowState, View, messages
 
 #: Of so many rows that look the same the best is chosen; of more, the first.
 _MOST_WEIGHED = 64
+#: A record that equals no row is compared with so many rows of its place; with all it could take for ever.
+_MOST_NEAR = 128
 
 
 class Fidelity(IntEnum):
@@ -83,6 +86,23 @@ class SessionRows:
         return {row_id: original for row_id, original in found.items() if original != row_id}
 
 
+class _Passed:
+    """How far each of many sequences of rows was gone through. They are known by their ids, so each is kept:
+    another that came to lie in its place would be taken for it."""
+
+    def __init__(self) -> None:
+        self._starts: dict[int, tuple[int, Sequence[int]]] = {}
+
+    def behind(self, candidates: Sequence[int], is_done: Callable[[int], bool]) -> int:
+        """The place of the first candidate that is not done with. Done ones stay so."""
+        start, _ = self._starts.get(id(candidates), (0, candidates))
+        while start < len(candidates) and is_done(candidates[start]):
+            start += 1
+        if start:
+            self._starts[id(candidates)] = start, candidates
+        return start
+
+
 class Tally:
     """What one artifact was found to hold of one session, filled in while it is compared.
 
@@ -106,7 +126,8 @@ class Tally:
         self._rows = rows
         self._last = 0
         self._shown: set[int] = set()
-        self._taken: dict[int, int] = {}
+        self._taken = _Passed()
+        self._passed = _Passed()
 
     @property
     def foreign(self) -> bool:
@@ -137,24 +158,22 @@ class Tally:
 
     def _next(self, candidates: Sequence[int]) -> int | None:
         """The candidate to give out. Taken ones are passed over once, not again for each record."""
-        start = self._taken.get(id(candidates), 0)
-        while start < len(candidates) and candidates[start] in self.held:
-            start += 1
-        if start:
-            self._taken[id(candidates)] = start
+        start = self._taken.behind(candidates, self.held.__contains__)
         best: int | None = None
         for row_id in candidates[start : start + _MOST_WEIGHED]:
             if row_id not in self.held and (best is None or self._rank(row_id) < self._rank(best)):
                 best = row_id
         return best
 
-    def free(self, candidates: Iterable[int]) -> list[int]:
-        """The candidates that no record has been matched with."""
-        return [row_id for row_id in candidates if self.is_free(row_id)]
+    def near(self, candidates: Sequence[int]) -> list[int]:
+        """The first candidates that no record has been matched with. Those before them are passed over once,
+        not again for each record."""
+        start = self._passed.behind(candidates, self._is_matched)
+        rest = (candidates[place] for place in range(start, len(candidates)))
+        return list(islice(filterfalse(self._is_matched, rest), _MOST_NEAR))
 
-    def is_free(self, row_id: int) -> bool:
-        """Whether no record has been matched with the row."""
-        return row_id not in self.held and row_id not in self.changed
+    def _is_matched(self, row_id: int) -> bool:
+        return row_id in self.held or row_id in self.changed
 
     def _rank(self, row_id: int) -> tuple[bool, bool, bool, int]:
         place = self._rows.place.get(row_id)

@@ -49,7 +49,7 @@ _DOCTYPE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!doctype html>", re.IGNORECASE)
 _LAYOUT = re.compile(rb'<div class="layout layout-(?:single|multi)"')
 _NO_SESSIONS = b"<html><body><h1>No sessions to export.</h1></body></html>"
 _VIEW = re.compile(rb'\s*<div class="session-view(?: active)?" id="view-(.*)">\s*\Z', re.DOTALL)
-_TITLE = re.compile(rb"<h1>(.*)</h1>", re.DOTALL)
+_TITLE = re.compile(rb"\s*<h1>(.*)</h1>", re.DOTALL)
 _STARTED = re.compile(rb"<strong>Started:</strong> ([^<]*)</div>")
 #: A title of more bytes than this is not looked for any further.
 _LONGEST_TITLE = 64 * 1024
@@ -96,7 +96,7 @@ class _Outline:
         self._last = b""
         self._start: int | None = None
         self._session_id = ""
-        self._title = b""
+        self._title = bytearray()
         self._in_title = False
         self._clock: str | None = None
         self._in_header = False
@@ -135,7 +135,7 @@ class _Outline:
     def _header(self, data: bytes) -> None:
         if self._in_title or data.lstrip().startswith(b"<h1>"):
             self._title += data[:_LONGEST_TITLE]
-            self._in_title = b"</h1>" not in self._title and len(self._title) < _LONGEST_TITLE
+            self._in_title = b"</h1>" not in data and len(self._title) < _LONGEST_TITLE
         elif started := _STARTED.search(data):
             self._clock = _decode(started[1])
             self._in_header = False
@@ -143,7 +143,7 @@ class _Outline:
     def _close(self, end: int, damage: str | None) -> None:
         if self._start is None:
             return
-        title = _TITLE.search(self._title)
+        title = _TITLE.match(self._title)
         shown = unescape(_decode(title[1])) if title else UNTITLED
         self._sections.append(
             Section(
@@ -156,7 +156,7 @@ class _Outline:
                 damage=damage,
             )
         )
-        self._start, self._title, self._clock, self._held = None, b"", None, 0
+        self._start, self._title, self._clock, self._held = None, bytearray(), None, 0
         self._in_title = self._in_header = self._in_message = False
 
     def finished(self, size: int) -> list[Section]:

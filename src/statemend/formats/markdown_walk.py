@@ -8,7 +8,7 @@ cost is linear in the file."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 #: Two empty lines end every message of the format; a heading follows.
@@ -46,12 +46,17 @@ class _Group:
 
     def __init__(self) -> None:
         self.rows: dict[bytes, list[int]] = {}
+        self.by_row: dict[int, list[bytes]] = {}
+        self.ids: list[int] = []
         self._sorted: list[bytes] = []
         self._shorter: list[int] = []
         self._longest = 0
 
     def add(self, rendering: bytes, row_id: int) -> None:
         self.rows.setdefault(rendering, []).append(row_id)
+        if row_id not in self.by_row:
+            self.ids.append(row_id)
+        self.by_row.setdefault(row_id, []).append(rendering)
         self._sorted = []
 
     def matches(self, text: bytes, position: int) -> list[bytes]:
@@ -100,13 +105,14 @@ class Renderings:
         """The ids of the rows that render so; the same sequence at every call."""
         return self._groups[_first_line(rendering, 0)].rows[rendering]
 
-    def under(self, heading: bytes) -> Iterator[tuple[int, bytes]]:
-        """Every row that has this heading line, with its rendering."""
+    def under(self, heading: bytes) -> Sequence[int]:
+        """The rows that have this heading line, in their order; the same sequence at every call."""
         group = self._groups.get(heading)
-        if group is not None:
-            for rendering, row_ids in group.rows.items():
-                for row_id in row_ids:
-                    yield row_id, rendering
+        return group.ids if group is not None else ()
+
+    def of(self, heading: bytes, row_id: int) -> Sequence[bytes]:
+        """The renderings of a row that is ``under`` this heading line."""
+        return self._groups[heading].by_row[row_id]
 
 
 def _first_line(text: bytes, position: int) -> bytes:
