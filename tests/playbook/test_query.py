@@ -116,6 +116,31 @@ def test_the_text_of_a_message_is_never_shown(store: Store, sql: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
+        "SELECT CAST(substr(content, 20) AS INTEGER) FROM messages",
+        "SELECT id, 1 * substr(content, 20) FROM messages",
+        "SELECT -substr(content, 20) FROM messages",
+        'SELECT (SELECT "Sum"(substr(content, 20)) FROM messages)',
+        "SELECT '[' || substr(content, 20) || ']' ->> 0 FROM messages",
+        "SELECT j.value FROM messages, json_each('[' || substr(content, 20) || ']') AS j",
+        "SELECT n FROM (SELECT substr(content, 20) | 0 AS n FROM messages)",
+    ],
+)
+def test_a_number_in_a_message_is_not_shown(store: Store, sql: str) -> None:
+    """The marker is followed by the number of the row."""
+    answer = query.ask(store, step(sql), {}, query.Tables())
+
+    assert {row[-1] for row in answer.rows} == {"a number"}
+
+
+def test_what_counts_messages_is_shown(store: Store) -> None:
+    sql = "SELECT count(*), max(length(content)) -- 1 * 2\nFROM messages WHERE content LIKE '%-%'"
+
+    assert query.ask(store, step(sql), {}, query.Tables()).rows == ((6, 20),)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
         "SELECT json_extract('{}', content) FROM messages",
         "SELECT '{}' ->> ('$' || content) FROM messages",
         "SELECT 1 FROM messages, json_each('{}', '$' || content)",

@@ -18,7 +18,7 @@ import msgspec
 
 from statemend.errors import Undetermined, UsageError
 from statemend.playbook.model import Check, Expect
-from statemend.playbook.select import in_words, inspect
+from statemend.playbook.select import in_words, inspect, reads_numbers
 from statemend.playbook.tables import Tables
 from statemend.report import text
 from statemend.store.connection import Store, compile_question
@@ -66,7 +66,8 @@ _SEVERAL_ORIGINS = re.compile(r"\b(UNION|INTERSECT|EXCEPT|VALUES|USING|NATURAL)\
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a query gave. ``count`` rows were read, and ``truncated`` says that there were more. ``rows`` are
     the first of them as they may be shown: text that may come from a message, and bytes, by their length
-    alone. ``value`` is the first cell as it is, to be compared and never shown."""
+    alone, and of a number that may have stood in such text only that it is one. ``value`` is the first cell
+    as it is, to be compared and never shown."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -104,6 +105,7 @@ def ask(store: Store, step: Check, inputs: Mapping[str, object], tables: Tables)
     with store.asking(step.sql, relations=tables.relations(), seconds=step.seconds) as found:
         bindings = {name: _bound(name, inputs) for name in found.bindings}
         shown = [_shown(step.sql, found, origin) for origin in found.columns]
+        made = reads_numbers(step.sql)
         with closing(store.rows(step.sql, bindings)) as rows:
             for row in rows:
                 if count == step.rows:
@@ -112,7 +114,7 @@ def ask(store: Store, step: Check, inputs: Mapping[str, object], tables: Tables)
                 if not count:
                     value = row[0]
                 if count < MOST_SHOWN:
-                    kept.append(tuple(map(_cell, row, shown)))
+                    kept.append(tuple(_cell(*cell, made) for cell in zip(row, shown, strict=True)))
                 count += 1
     names = tuple(text.clip(origin.name, LONGEST_SHOWN) for origin in found.columns)
     return Answer(columns=names, rows=tuple(kept), count=count, truncated=truncated, value=value)
@@ -173,9 +175,12 @@ def _shown(sql: str, found: Shape, origin: Origin) -> bool:
     return column in found.reads and column not in _CONTENT
 
 
-def _cell(value: Any, shown: bool) -> Any:
+def _cell(value: Any, shown: bool, made: bool) -> Any:
+    """A cell of the answer. ``made`` says that a number may have been made of a text."""
     if isinstance(value, str):
         return text.clip(value, LONGEST_SHOWN) if shown else f"text of {text.count(len(value), 'character')}"
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
+    if made and not shown and isinstance(value, int | float):
+        return "a number"
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

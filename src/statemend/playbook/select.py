@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from statemend.errors import UsageError
@@ -26,10 +26,21 @@ _TOKEN = re.compile(
   | (?P<input> [:@$#]\w+ | \?[0-9]* )
   | (?P<quoted> "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]]*\] )
   | (?P<word> [A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]* )
-  | (?P<sign> . )
+  | (?P<sign> ->>? | \|\| | << | >> | . )
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+#: What may make a number of a text: calculation, and what reads one out of it.
+_READING = frozenset(
+    word
+    for line in (
+        "+ - / % & | ~ << >> -> ->> abs avg cast ceil ceiling floor json_each json_extract json_tree",
+        "julianday median mod round sign sum total trunc unixepoch",
+    )
+    for word in line.split()
+)
+#: After these ``*`` multiplies nothing: it is every column, or every row.
+_EVERY = frozenset({"(", ",", ".", "all", "distinct", "select"})
 _NO_TABLE = re.compile(r"no such table: (.+)", re.DOTALL)
 _TRIMS = ("trim", "ltrim", "rtrim")
 _DEEPEST = 50
@@ -52,7 +63,7 @@ def inspect(sql: str) -> None:
     long."""
     if "\0" in sql or sql.encode("utf-8", "ignore").decode() != sql:
         raise UsageError("a character that no SQL has (NUL, or half of one); remove it")
-    tokens = [_Token(str(one.lastgroup), one[0]) for one in _TOKEN.finditer(sql) if one.lastgroup != "blank"]
+    tokens = _tokens(sql)
     while tokens and tokens[-1].text == ";":
         tokens.pop()
     if not tokens or tokens[0].name not in ("select", "with"):
@@ -68,6 +79,15 @@ def inspect(sql: str) -> None:
         _check_searched(call, searched)
 
 
+def reads_numbers(sql: str) -> bool:
+    """Whether a number in the answer may be one that stood in a text."""
+    return any(
+        token.kind != "literal"
+        and (token.name in _READING or (token.name == "*" and before.name not in _EVERY))
+        for before, token in pairwise(_tokens(sql))
+    )
+
+
 def in_words(error: str) -> str:
     """What the engine says of a query, with the table that is meant where there is none of the name."""
     found = _NO_TABLE.fullmatch(error)
@@ -79,6 +99,10 @@ def in_words(error: str) -> str:
     near = difflib.get_close_matches(name.lower(), VISIBLE, 1)
     hint = f"did you mean {near[0]}?" if near else "see the tables of a check in the playbook reference"
     return f"no table {name[:_LONGEST_NAME]!r}; {hint}"
+
+
+def _tokens(sql: str) -> list[_Token]:
+    return [_Token(str(one.lastgroup), one[0]) for one in _TOKEN.finditer(sql) if one.lastgroup != "blank"]
 
 
 def _defined(tokens: Sequence[_Token], depths: Sequence[int]) -> Iterator[str]:
