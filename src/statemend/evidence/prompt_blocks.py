@@ -25,6 +25,7 @@ def prompt_records(section: bytes, texts: Mapping[int, str]) -> Iterator[Record]
     data = section.removeprefix(BYTE_ORDER_MARK)
     if data.partition(b"\n")[0].endswith(b"\r"):
         data = data.replace(b"\r\n", b"\n")
+    data = data.removesuffix(b"\n") + b"\n"
     level = b"##" if data.startswith(SINGLE_TITLE.encode()) else b"###"
     heading = _HEADINGS[level]
     found = _numbered(heading, data, 0, 1)

@@ -207,6 +207,26 @@ def test_the_listed_file_that_was_only_saved_anew_is_a_leftover(
     assert (finding.verdict, finding.severity) == (Verdict.LEFTOVER, Severity.LOW)
 
 
+@pytest.mark.parametrize(
+    ("lost", "gone", "expected"),
+    [
+        (1, False, Verdict.UNDECIDABLE),
+        (8, False, Verdict.FAULT),
+        (8, True, Verdict.UNDECIDABLE),
+    ],
+    ids=["the last newline", "a part of the last text", "as much, of sessions that are gone"],
+)
+def test_an_end_without_a_newline_is_judged_by_the_store(
+    build: Build, lost: int, gone: bool, expected: Verdict
+) -> None:
+    home = build("0.19.0", rich=True)
+    data = (DATA / "exports/0.19.0/only-user-prompts/multi-cli.md").read_bytes()
+    home.file("session-exports/prompts.md", data[:-lost])
+    if gone:
+        home.sql("DELETE FROM messages", "DELETE FROM sessions")
+    assert [finding.verdict for finding in home.findings("EXP003")] == [expected]
+
+
 CRLF = {
     "to those of Unix": lambda data: data.replace(b"\r\n", b"\n"),
     "to those of Windows": lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),

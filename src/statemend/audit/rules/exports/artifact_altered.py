@@ -26,9 +26,10 @@ compare it with a backup.
 
 When it is a false alarm
 An empty .jsonl file is what a failed export leaves, and also what an export of prompts leaves for a session
-without any: undecidable. A file that was being written while it was read is reported as undecidable too,
-and so is a file that begins otherwise and merely contains an export, as the output of a console does. Of a
-session that the store has lost, other line ends inside of messages cannot be told from another change.
+without any: undecidable. A file that was being written while it was read is reported as undecidable too, and
+so is a file without marks whose last newline is missing while all its texts are as the store has them, and a
+file that begins otherwise and merely contains an export, as the output of a console does. Of a session that
+the store has lost, other line ends inside of messages cannot be told from another change.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from statemend.audit.context import Context
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import Family, Level, Rule
+from statemend.evidence.coverage import ArtifactCoverage
 from statemend.evidence.line_ends import only_line_ends
 from statemend.formats import files, manifest
 from statemend.formats.artifact import AUTOMATIC, Artifact, Kind
@@ -53,6 +55,9 @@ from statemend.formats.markdown import Document
 _SAME_EXPORT = 60.0
 _LINES = frozenset({Kind.JSONL, Kind.PROMPTS_JSONL, Kind.MANIFEST, Kind.TRACE})
 _TEXTS = frozenset({Kind.MARKDOWN, Kind.QMD})
+#: These do not mark their end.
+_UNMARKED = frozenset({Kind.PROMPTS_MARKDOWN, Kind.SAVE_MARKDOWN})
+_NO_NEWLINE = "the last line is cut off"
 _UNSETTLED = re.compile(r"changed while it was read|too long to be read")
 
 
@@ -111,7 +116,27 @@ def _verdict(context: Context, artifact: Artifact, line: ManifestLine | None) ->
             return Verdict.UNDECIDABLE, Severity.MEDIUM
     if artifact.kind in _TEXTS and _is_converted(context, artifact, line):
         return Verdict.LEFTOVER, Severity.LOW
+    if (
+        artifact.kind in _UNMARKED
+        and artifact.damage == _NO_NEWLINE
+        and not _reads_otherwise(context, artifact)
+    ):
+        return Verdict.UNDECIDABLE, Severity.LOW
     return Verdict.FAULT, Severity.HIGH
+
+
+def _reads_otherwise(context: Context, artifact: Artifact) -> bool:
+    """Whether a file shows texts that the store has not, as one does that was cut off within one."""
+    found = context.once("coverage by file", lambda: _by_file(context))
+    return any(each.changed or each.extra or each.cut for each in found.get(artifact.path, ()))
+
+
+def _by_file(context: Context) -> dict[str, list[ArtifactCoverage]]:
+    found: dict[str, list[ArtifactCoverage]] = {}
+    for session in context.coverage if context.trusts("sessions", "messages") else ():
+        for each in session.artifacts:
+            found.setdefault(each.artifact, []).append(each)
+    return found
 
 
 def _is_converted(context: Context, artifact: Artifact, line: ManifestLine | None) -> bool:
