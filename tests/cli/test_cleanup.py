@@ -41,6 +41,9 @@ def test_planned_deleted_and_had_back(scene: Cleaned, tmp_path: Path, statemend:
     assert f"statemend cleanup apply {file}" in said
     assert snapshot(scene.home.root) == before
     old = plans.digest(scene.store)
+    inside = scene.home.root / "run"
+    assert statemend("cleanup", "apply", file, "--run-dir", inside).code == 4
+    assert not inside.exists()
 
     done = statemend("cleanup", "apply", file, "--run-dir", tmp_path / "run")
     assert (done.code, done.err) == (0, "")

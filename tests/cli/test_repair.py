@@ -216,3 +216,18 @@ def test_choices_without_an_answer_are_counted_when_the_rest_is_done(tmp_path: P
 
     assert applied.code == 0
     assert "left open        1 choice without an answer: `statemend plan` asks again" in applied.out
+
+
+def test_a_run_is_not_kept_in_the_home_that_it_is_to_save(
+    home: HomeBuilder, plan: Path, statemend: Run
+) -> None:
+    before = snapshot(home.root)
+    playbook = ("playbook", "run", "weekly-audit", "--set", f"home={home.root}")
+    for verb in (("apply", plan), playbook):
+        told = statemend(*verb, "--run-dir", home.root / "backups" / "run")
+        assert told.code == 4
+        assert (
+            f"lies in the audited home, where nothing is written; choose a folder outside {home.root}"
+            in told.err
+        )
+    assert snapshot(home.root) == before

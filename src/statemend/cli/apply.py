@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer
 
 from statemend.cli.options import Format, NewRun, OutcomeFormat, PlanFile
@@ -40,15 +42,17 @@ def apply(
 ) -> int:
     """Apply, show the outcome, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.output import check_source
+    from statemend.cli.output import check_run_folder, check_source
     from statemend.cli.runs import InterruptedRunError, finish
     from statemend.repair.apply import apply as job
     from statemend.repair.plan import load
 
     check_source(plan, "a plan that `statemend plan` wrote")
+    read = load(plan)
+    check_run_folder(run_dir, Path(read.home), Path(read.store.path))
     try:
         with terminal.progress() as tell:
             run = job(plan, run_dir=run_dir, progress=tell)
     except KeyboardInterrupt as error:
         raise InterruptedRunError from error
-    return finish(run, format_, unanswered=sum(choice.chosen is None for choice in load(plan).choices))
+    return finish(run, format_, unanswered=sum(choice.chosen is None for choice in read.choices))

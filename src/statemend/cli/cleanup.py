@@ -158,12 +158,16 @@ def apply(
 ) -> int:
     """Delete, show the outcome, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.output import check_source
+    from statemend.cli.output import check_run_folder, check_source
     from statemend.cli.runs import InterruptedRunError
     from statemend.repair.cleanup import apply as job
+    from statemend.repair.cleanup_plan import load
     from statemend.report.cleanup_table import of_cleanup
 
     check_source(plan, "a plan that `statemend cleanup plan` wrote", folder=True)
+    if run_dir is not None and plan.is_file():
+        read = load(plan)
+        check_run_folder(run_dir, Path(read.home), Path(read.store.path))
     try:
         with terminal.progress() as tell:
             done = job(plan, run_dir=run_dir, progress=tell)

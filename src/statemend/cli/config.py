@@ -30,6 +30,17 @@ _TABLE: Final = b"statemend"
 _LARGEST = 1024 * 1024
 
 
+_NAMES = 'ids, names or families, as ["LIF"]'
+_TAKES: Final = {
+    "rules": _NAMES,
+    "ignore": _NAMES,
+    "exports": 'folders or files, as ["exports"]',
+    "fail-on": '"fault", "risk" or "never"',
+    "baseline": 'a file, as "known.json"',
+    "deep": "true or false",
+}
+
+
 class Configuration(msgspec.Struct, frozen=True, rename="kebab"):
     """The keys of a configuration; ``None`` where the file says nothing. Paths are relative to its folder."""
 
@@ -164,8 +175,8 @@ def _decoded(path: Path, table: dict[str, Any]) -> Configuration:
     try:
         settled = msgspec.convert(table, Configuration)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).rpartition(" - at `$.")
-        raise UsageError(f"{path}: {where.rstrip('`')}: {what[:1].lower()}{what[1:]}") from None
+        key = str(error).rpartition(" - at `$.")[2].rstrip("`").partition("[")[0]
+        raise UsageError(f"{path}: {key} takes {_TAKES[key]}") from None
     for key, given in (("rules", settled.rules), ("ignore", settled.ignore)):
         for wrong in _unknown(given, key):
             raise UsageError(f"{path}: {key}: {wrong}")

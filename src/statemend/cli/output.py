@@ -114,14 +114,7 @@ def check_target(
     """
     try:
         _check_place(target)
-        real = Path(os.path.realpath(target))
-        roots = {Path(os.path.realpath(home)), *(Path(os.path.realpath(store)).parent for store in stores)}
-        evidence = (root / name for root in roots for name in _EVIDENCE)
-        if real.parent in roots or any(real.is_relative_to(folder) for folder in evidence):
-            raise Refused(
-                f"{target}: lies in the audited home, where nothing is written; "
-                f"choose a folder outside {home}"
-            )
+        _check_outside(target, home, *stores)
         if target.exists() and not force and not _is_own(target, own):
             what = "report" if own is REPORT else "baseline"
             raise Refused(
@@ -129,6 +122,22 @@ def check_target(
             )
     except OSError as error:
         raise UsageError(f"{target}: {error.strerror or error}; choose another name") from error
+
+
+def check_run_folder(folder: Path | None, home: Path, store: Path) -> None:
+    """Refuse to keep a run beside its store or among the evidence, where it would go with the home."""
+    if folder is not None:
+        _check_outside(folder, home, store)
+
+
+def _check_outside(target: Path, home: Path, *stores: Path) -> None:
+    real = Path(os.path.realpath(target))
+    roots = {Path(os.path.realpath(home)), *(Path(os.path.realpath(store)).parent for store in stores)}
+    evidence = (root / name for root in roots for name in _EVIDENCE)
+    if real.parent in roots or any(real.is_relative_to(folder) for folder in evidence):
+        raise Refused(
+            f"{target}: lies in the audited home, where nothing is written; choose a folder outside {home}"
+        )
 
 
 def _check_place(target: Path) -> None:

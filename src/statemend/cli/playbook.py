@@ -131,6 +131,7 @@ def run(
     """Run, show each step, and return the worst exit code."""
     from statemend.cli import output as out
     from statemend.cli import terminal
+    from statemend.evidence.inventory import find_home
     from statemend.playbook import choices as choices_file
     from statemend.playbook import inputs, shipped
     from statemend.playbook.runner import run_playbook
@@ -138,6 +139,9 @@ def run(
     found = shipped.find(name)
     values = inputs.parse(given or (), found)
     answers = () if choices is None else choices_file.load(choices)
+    if run_dir is not None and isinstance(named := values.get("home"), str):
+        home = find_home(Path(named))
+        out.check_run_folder(run_dir, Path(home.root), Path(home.store))
 
     def tell(result: StepResult) -> None:
         if format_ is Format.JSONL:

@@ -29,7 +29,7 @@ def of_run(run: Run, *, unanswered: int = 0) -> RenderableType:
                 ("run", run.folder),
                 ("snapshot", "" if run.snapshot is None else run.snapshot.path),
                 ("findings mended", _mended(run)),
-                ("left open", _left_open(unanswered)),
+                ("left open", _left_open(unanswered) if run.state is State.APPLIED else ""),
                 *_several("still there", run.remaining),
                 *_several("new", run.new),
                 *_several("trouble", run.troubles),
