@@ -207,7 +207,6 @@ ODD_JSONL = {
     + b'"messages":['
     + b",".join([b'{"role":"user","content":"a"}'] * 20_000)
     + b"]}\n",
-    "for UTF-16": JSONL.decode().encode("utf-16"),
 }
 
 
@@ -227,6 +226,17 @@ def test_an_odd_jsonl_export_is_read_for_what_it_is(
     document = audit(home, code=0)
     assert found(document, "EXP003") == []
     assert rules(document, "could not run") == {}
+
+
+def test_an_export_in_another_encoding_is_told_and_leaves_something_open(
+    audit: Audit, home: Path, exports: Path
+) -> None:
+    (exports / "x.jsonl").write_bytes(JSONL.decode().encode("utf-16"))
+    (skipped,) = audit(home, code=3)["skipped"]
+    assert (skipped["unread"], skipped["reason"]) == (
+        True,
+        "a file of the kind jsonl, in UTF-16; save it as UTF-8 to have it read",
+    )
 
 
 FOOTER = MARKDOWN.rindex(b"\n\n## Export verification")
@@ -386,8 +396,10 @@ def test_logs_that_unpack_without_end_are_read_to_a_bound(
 ) -> None:
     told = statemend("scan", home, "--format", "json")
     document = json.loads(told.out)
-    assert told.code == 0
+    assert told.code == 3
     assert rules(document, "could not run") == {}
+    unread = [Path(each["path"]).name for each in document["skipped"] if each["unread"]]
+    assert unread == ["agent.log.3.gz"]  # packed twice
     damage = {Path(each["path"]).name: each["damage"] for each in document["artifacts"]}
     assert damage == {
         "agent.log": None,

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import bz2
+import codecs
+import gzip
+import lzma
 import os
 import shutil
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -190,6 +195,56 @@ def test_says_why_a_file_is_none(home: Home) -> None:
         "notes.md": "no kind of export, transcript or log that is known here",
     }
     assert names(inventory)["failed.jsonl"] is Kind.EMPTY
+
+
+WRAPPINGS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "utf-16": (lambda data: data.decode().encode("utf-16"), "in UTF-16; save it as UTF-8"),
+    "utf-16-be": (
+        lambda data: codecs.BOM_UTF16_BE + data.decode().encode("utf-16-be"),
+        "in UTF-16; save it as UTF-8",
+    ),
+    "gzip": (gzip.compress, "packed by gzip; unpack it"),
+    "gzip twice": (lambda data: gzip.compress(gzip.compress(data)), "packed by gzip; unpack it"),
+    "bzip2": (bz2.compress, "packed by bzip2; unpack it"),
+    "xz": (lzma.compress, "packed by xz; unpack it"),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPINGS)
+def test_an_export_in_a_wrapping_leaves_something_open(home: Home, name: str) -> None:
+    wrap, advice = WRAPPINGS[name]
+    path = Path(home.root) / "session-exports" / "all.jsonl"
+    path.write_bytes(wrap(path.read_bytes()))
+    (skipped,) = take(home).skipped
+    assert (Path(skipped.path).name, skipped.unread) == ("all.jsonl", True)
+    assert skipped.reason == f"a file of the kind jsonl, {advice} to have it read"
+
+
+@pytest.mark.parametrize("place", ["", "state-snapshots", "session-exports"])
+def test_a_store_in_a_wrapping_leaves_something_open(home: Home, place: str) -> None:
+    folder = Path(home.root) / place
+    folder.mkdir(exist_ok=True)
+    (folder / "state.db.gz").write_bytes(gzip.compress(Path(home.store).read_bytes()))
+    (skipped,) = take(home).skipped
+    assert skipped.unread
+    assert skipped.reason == "a file of the kind store, packed by gzip; unpack it to have it read"
+
+
+WRAPPED_NOTHING = {
+    "unknown": gzip.compress(b"nothing that is known"),
+    "zeroes": gzip.compress(b"\0" * 10_000_000),
+    "cut gzip": gzip.compress(b"")[:12],
+    "notes": "notes".encode("utf-16"),
+    "half a pair": codecs.BOM_UTF16_LE + b"\xd8",
+    "no bzip2": b"BZh91AY&SY",
+    "no xz": b"\xfd7zXZ\0\0\0",
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED_NOTHING)
+def test_a_wrapping_around_nothing_known_is_nothing_known(home: Home, name: str) -> None:
+    (Path(home.root) / "session-exports" / "x").write_bytes(WRAPPED_NOTHING[name])
+    assert [each.unread for each in take(home).skipped] == [False]
 
 
 def test_an_export_that_was_broken_off_is_no_export_and_hides_none(home: Home) -> None:

@@ -15,7 +15,7 @@ from statemend.errors import Undetermined, UsageError
 from statemend.evidence import other_stores
 from statemend.evidence.settings import CONFIGURATION, Settings, read_settings
 from statemend.evidence.walk import Found, Skipped, status_of, walk
-from statemend.formats import archives, files, stores
+from statemend.formats import archives, files, stores, wrapping
 from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.formats.logs import Log
 from statemend.store.connection import Store
@@ -204,6 +204,9 @@ def _look(found: Found, anything: bool) -> Artifact | Skipped | Found | None:
         head = files.head(found.path)
         if stores.recognise(head) or archives.recognise(head):
             return found
+        wrapped = _wrapped(head)
+        if wrapped is not None and (anything or wrapped[0] is Kind.STORE):
+            return Skipped(path, f"a file of the kind {wrapped[0]}, {wrapped[1]}", unread=True)
         if not anything:
             return other_stores.ruined(found.path)
         kind = formats.kind_of(head)
@@ -214,6 +217,15 @@ def _look(found: Found, anything: bool) -> Artifact | Skipped | Found | None:
         return formats.read(found.path, head)
     except Undetermined as error:
         return Skipped(path, str(error).removeprefix(f"{path}: "), unread=True)
+
+
+def _wrapped(head: bytes) -> tuple[Kind, str] | None:
+    """The kind of what lies in a wrapping that is not undone here, and what to do about that."""
+    advice, inner = wrapping.unwrapped(head) or (None, b"")
+    kind = formats.kind_of(inner)
+    if advice is None or kind in (Kind.EMPTY, Kind.UNCLASSIFIED) or formats.kind_of(head) is Kind.LOG:
+        return None
+    return kind, advice
 
 
 def _unknown(head: bytes) -> str:
