@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from statemend.audit.anew import of_home
 from statemend.audit.context import Context
 from statemend.audit.facts import is_time, moment, words
+from statemend.audit.zone import BEHIND
 from statemend.evidence.inventory import DEFAULT
 from statemend.store.connection import Store
 from statemend.store.schema import Era
@@ -69,10 +71,19 @@ FROM sessions
 WHERE id = :session
   AND last_activity_at BETWEEN :began AND :until
 """
+#: The source of a session, its first row, and when the row right before that was written.
+BEGINNING = """
+SELECT s.source,
+       f.id,
+       (SELECT timestamp FROM messages WHERE id = f.id - 1)
+FROM sessions AS s
+JOIN messages AS f ON f.id = (SELECT MIN(id) FROM messages WHERE session_id = s.id)
+WHERE s.id = ?
+"""
 #: The profile of a session that may be moved between stores: of a chat, by its key. The move notes it.
 OF_A_CHAT = "SELECT profile_name FROM sessions WHERE id = ? AND session_key GLOB 'agent:*'"
 #: What a rule that uses this module reads, beside tables that older stores lack.
-READS = (AMONG_ITS_ROWS, AT_WORK, OF_A_CHAT)
+READS = (AMONG_ITS_ROWS, AT_WORK, BEGINNING, OF_A_CHAT)
 
 
 def signs_of_life(context: Context, session_id: str, began: object, until: object) -> Iterator[str]:
@@ -93,6 +104,32 @@ def signs_of_life(context: Context, session_id: str, began: object, until: objec
         yield f"a compression locked it at {moment(taken)}"
     if not moved and (noted := store.value(AT_WORK, life)) is not None:
         yield f"its agent was at work at {moment(noted)}"
+    if not moved:
+        yield from _logged(context, session_id, began, until)  # type: ignore[arg-type]
+
+
+def _logged(context: Context, session_id: str, began: float, until: float) -> Iterator[str]:
+    """A turn that a log of the home tells of. It is none of a session that was deleted and brought in again
+    since: its rows had no place before those that are here."""
+    at, clock = context.once("first turns", lambda: _first_turns(context)).get(session_id, (None, ""))
+    if at is None:
+        return
+    source, first, written = context.store.one(BEGINNING, (session_id,)) or (None, None, None)
+    if first != 1 and not (is_time(written) and written <= began):
+        return
+    latest = at - min(context.clocks.offsets_near(at, source), default=-BEHIND)
+    if latest <= until:
+        yield f"a log tells of a turn of it at {clock}, local time"
+
+
+def _first_turns(context: Context) -> Mapping[str, tuple[float, str]]:
+    """Of each session that the home's logs tell of its first turn: as if in UTC, and as the log has it."""
+    found: dict[str, tuple[float, str]] = {}
+    for log in context.inventory.logs:
+        for told in log.turns if of_home(context, log) else ():
+            first = min(told.times), told.first
+            found[told.session_id] = min(first, found.get(told.session_id, first))
+    return found
 
 
 def _may_have_been_moved(context: Context, session_id: str) -> bool:

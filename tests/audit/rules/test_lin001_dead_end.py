@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder, facts
 from tests.audit.houses import House
 
 from statemend.audit.finding import Severity, Verdict
+from statemend.formats.logs import render_line
 
 Build = Callable[..., HomeBuilder]
 SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.\n## Goal\nA plan."
 END = START + 100
+HOUR = 3600.0
 
 
 def ended(home: HomeBuilder, session_id: str = "old", *, lived: bool = True, **values: object) -> list[int]:
@@ -204,6 +207,77 @@ def test_what_came_later_is_no_sign_of_life(build: Build, sign: str) -> None:
     (finding,) = home.findings("LIN001")
     assert finding.verdict is Verdict.UNDECIDABLE
     assert facts(finding)["signs that it ran in this store"] == "none"
+
+
+def logged(home: HomeBuilder, at: float) -> str:
+    """A log of the home tells of a turn of the session at this local time, which is told."""
+    clock = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S,000")
+    turn = "conversation turn: session=old model=m provider=p platform=cli history=0 msg=''"
+    home.log([render_line(clock, "INFO", "agent.turn_context", turn).rstrip("\n")])
+    return clock
+
+
+@pytest.mark.parametrize(
+    ("ahead", "at", "lived"),
+    [
+        (2, START + 2 * HOUR, True),
+        (2, END + 2 * HOUR + 1, False),
+        (-5, END - 5 * HOUR, True),
+        (-5, END - 5 * HOUR + 1, False),
+        (None, START, False),
+        (None, END - 12 * HOUR, True),
+    ],
+)
+def test_a_turn_in_a_log_of_the_home_is_a_sign_of_life(
+    build: Build, ahead: int | None, at: float, lived: bool
+) -> None:
+    """Where the zone of the log is not told, only one that was before the end in any zone."""
+    home = build("0.19.0")
+    home.sql("DELETE FROM sqlite_sequence")  # its first row is the first of all
+    ended(home, lived=False)
+    for number in range(2 if ahead is not None else 0):
+        local = datetime.fromtimestamp(START + (ahead or 0) * HOUR, UTC)
+        home.session(f"{local:%Y%m%d_%H%M%S}_aaaaa{number}", started_at=START)
+    clock = logged(home, at)
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is (Verdict.FAULT if lived else Verdict.UNDECIDABLE)
+    if lived:
+        assert facts(finding)["signs that it ran in this store"] == [
+            f"a log tells of a turn of it at {clock}, local time"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("before", "deleted", "lived"),
+    [
+        (START - 1, False, True),
+        (START - 1, True, False),
+        (START + 1, False, False),
+        ("then", False, False),
+    ],
+    ids=["an older row", "a row is gone", "a younger row", "no time"],
+)
+def test_a_log_tells_nothing_of_a_session_that_may_have_been_deleted_and_brought_in_again(
+    build: Build, before: object, deleted: bool, lived: bool
+) -> None:
+    home = build("0.19.0")
+    home.message("before", timestamp=before)
+    if deleted:
+        home.message("before", timestamp=before)
+        home.sql("DELETE FROM messages WHERE id = (SELECT MAX(id) FROM messages)")
+    ended(home, lived=False)
+    logged(home, END - 12 * HOUR)
+    (finding,) = home.findings("LIN001")
+    assert finding.verdict is (Verdict.FAULT if lived else Verdict.UNDECIDABLE)
+
+
+def test_the_log_of_another_home_tells_nothing(build: Build, tmp_path: Path) -> None:
+    home = build("0.19.0")
+    ended(home, lived=False)
+    logged(home, END - 12 * HOUR)
+    (home.root / "logs").rename(tmp_path / "others")
+    (finding,) = home.findings("LIN001", exports=[tmp_path / "others"])
+    assert finding.verdict is Verdict.UNDECIDABLE
 
 
 CHAT = {"session_key": "agent:work:telegram:dm:1", "profile_name": "work"}

@@ -26,14 +26,14 @@ continuation can have been stored and deleted, and when the session shows that i
 out what only a running agent writes. So these are signs of life, each from before the end: tokens counted by
 model (0.19 and newer; the upgrade to 0.19 counts those of older sessions), a lock of a compression that was
 never given back (0.16 and newer), the agent's note of its last activity (0.20 and newer), rows of another
-session between its own; or no release from 0.19 on has opened the store. Tokens and the note count for
-nothing in the session of a chat where a home has profiles: `repair-profiles` (0.21.4 and newer) takes such a
-session out of another profile's store, without what followed, and brings them along. Without any sign it is
-undecidable. So it is where the session lies behind rows that are younger than its end, and where rows are
-missing from that hour: a deleted continuation leaves exactly this picture. Where an export shows the
-continuation, that is not here any more or was never brought in, and the finding is a leftover. Where a
-session in the store of another profile names this one as its parent, it may be the continuation: that store
-is named, and the finding is undecidable.
+session between its own, a turn that a log of the home tells of; or no release from 0.19 on has opened the
+store. Tokens, note and log count for nothing in the session of a chat where a home has profiles:
+`repair-profiles` (0.21.4 and newer) takes such a session out of another profile's store, without what
+followed, and brings its account along. Without any sign it is undecidable. So it is where the session lies
+behind rows that are younger than its end, and where rows are missing from that hour: a deleted continuation
+leaves exactly this picture. Where an export shows the continuation, that is not here any more or was never
+brought in, and the finding is a leftover. Where a session in the store of another profile names this one as
+its parent, it may be the continuation: that store is named, and the finding is undecidable.
 
 What to do
 If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to go
