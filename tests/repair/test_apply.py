@@ -9,8 +9,10 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import msgspec
 import pytest
 from tests.repair import plans
@@ -526,6 +528,47 @@ def test_a_search_index_is_built_anew(stores: Mapping[str, Path], tmp_path: Path
         assert plans.query(store, rows) == plans.query(store, "SELECT id FROM messages ORDER BY id") + kept
     assert undo(Path(run.folder), now=plans.NOW).state is State.UNDONE
     plans.query(store, "INSERT INTO messages_fts(messages_fts, rank) VALUES ('integrity-check', 1)")
+
+
+def _flip(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("at", [0, 20, 200], ids=["no-log", "another-log", "torn"])
+@pytest.mark.parametrize("verb", [apply, undo])
+def test_a_log_of_which_sqlite_reads_a_part_is_kept(
+    newest: Path, tmp_path: Path, at: int, verb: Callable[..., object]
+) -> None:
+    """To write to the store would overwrite the only copy of what is in it."""
+    store, file = plans.orphaned(tmp_path, newest)
+    run = tmp_path / "run"
+    if verb is undo:
+        apply(file, run_dir=run, now=plans.NOW)
+    log = store.with_name("state.db-wal")
+    with closing(apsw.Connection(str(store))) as connection:
+        connection.pragma("journal_mode", "wal")
+        connection.execute("INSERT INTO state_meta(key, value) VALUES ('only', 'here')")
+        data = log.read_bytes()
+    with closing(apsw.Connection(str(store))) as connection:
+        connection.execute("DELETE FROM state_meta WHERE key = 'only'")
+    log.write_bytes(_flip(data, at))
+    before = folder_of(store)
+    with pytest.raises(Refused, match="SQLite does not read all of this log"):
+        verb(run if verb is undo else file, now=plans.NOW)
+    assert folder_of(store) == before
+    log.unlink()
+    verb(run if verb is undo else file, now=plans.NOW)
+
+
+def test_a_rollback_journal_beside_a_store_with_a_log_is_kept(newest: Path, tmp_path: Path) -> None:
+    store, file = plans.orphaned(tmp_path, newest)
+    with closing(apsw.Connection(str(store))) as connection:
+        connection.pragma("journal_mode", "wal")
+    journal = store.with_name("state.db-journal")
+    journal.write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    with pytest.raises(Refused, match="a rollback journal lies beside it"):
+        apply(file, now=plans.NOW)
+    assert journal.exists()
 
 
 def test_a_store_with_another_name_is_refused(newest: Path, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ _ALREADY = "every row is already as the plan makes it; nothing was changed"
 
 
 def _apply(plan: Plan, place: Path, now: float, steps: Hook | None, progress: Progress | None) -> Run:
+    preflight.check_log(inspect(Path(plan.store.path)))
     rehearsal, before = rehearse_plan(plan, now=now, progress=progress)
     if not rehearsal.passed:
         raise RolledBack(

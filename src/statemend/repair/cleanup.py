@@ -86,6 +86,7 @@ def apply(
         done = _already(plan, places, at, progress)
         if done is not None:
             return done
+        preflight.check_log(bundle)
         _check_runs(plan)
         with open_for_audit(Path(plan.store.path)) as store:
             preflight.check_identity(store, plan.envelope())

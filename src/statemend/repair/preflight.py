@@ -14,6 +14,7 @@ from statemend.repair.store_identity import INSTANCE, has_tables_of
 from statemend.store.bundle import Bundle
 from statemend.store.connection import Store
 from statemend.store.holders import Lease, find_holders, leases
+from statemend.store.wal import read_log
 
 _MARGIN = 32 * 1024 * 1024
 _FAR = datetime.max.replace(tzinfo=UTC).timestamp() - 86400
@@ -25,6 +26,26 @@ def check_holders(bundle: Bundle) -> None:
     if holders:
         named = ", ".join(map(str, holders))
         raise StoreHeld(f"{bundle.path}: held by {named}; stop it and run this again")
+
+
+def check_log(bundle: Bundle) -> None:
+    """Raise ``Refused`` for a log of which SQLite would not read all, and for a journal that is not of the
+    store as it is now. To write to the store overwrites them, and their rows may be nowhere else."""
+    header = bundle.header
+    if bundle.hot_journal and header is not None and header.journal == "wal":
+        raise Refused(
+            f"{bundle.path}: a rollback journal lies beside it that may be older than the store (STO002); "
+            "copy the folder and keep it, then move the journal away"
+        )
+    if bundle.wal is None or not bundle.wal_content:
+        return
+    log = read_log(bundle.wal, whole=True)
+    known = log.header and (header is None or header.page_size == log.page_size)
+    if not known or log.lost or not log.valid:
+        raise Refused(
+            f"{bundle.wal.path}: SQLite does not read all of this log, and its rows may be nowhere else "
+            "(STO002); copy the folder and keep it, then let Hermes open the store once"
+        )
 
 
 def check_writable(bundle: Bundle) -> None:

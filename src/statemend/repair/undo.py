@@ -63,6 +63,7 @@ def _undo(
 ) -> bool:
     bundle = inspect(store)
     preflight.check_holders(bundle)
+    preflight.check_log(bundle)
     preflight.check_writable(bundle)
     preflight.check_space(bundle, folder.path)
     asked, whole = False, False
