@@ -168,6 +168,16 @@ def faults(context: RecipeContext, family: Graph) -> set[Fault]:
     return found
 
 
+def new_faults(context: RecipeContext, now: Graph, then: Graph) -> set[Fault]:
+    """What the lineage rules would say of a family ``then`` that they do not say of it ``now``."""
+    return faults(context, then) - faults(context, now)
+
+
+def told_faults(found: Iterable[Fault]) -> str:
+    """Faults in one line, in order."""
+    return ", ".join(f"{rule} for {session}" for rule, session in sorted(found))
+
+
 def _cut(imagined: Context, node: Node) -> bool:
     if node.parent_id or node.branched_from is not None or node.delegate_from not in (None, ORPHANED):
         return False

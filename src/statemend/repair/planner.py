@@ -24,6 +24,7 @@ from statemend.audit.request import Asked
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
 from statemend.evidence.inventory import Home
 from statemend.repair.conflicts import Claims, in_order, steps_of
+from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Choice, Left, Plan, Planned, Step, StoreIdentity
 from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, select
 from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
@@ -163,6 +164,8 @@ def _proposals(
 def _ask(recipe: Recipe, context: RecipeContext, finding: Finding) -> list[Proposal]:
     try:
         found = list(recipe.propose(context, finding))
+    except CannotChangeError as obstacle:
+        return [leave(finding, str(obstacle))]
     except StatemendError as error:
         return [leave(finding, f"{recipe.name} could not read what it needs: {error}")]
     odd = _no_text(found)

@@ -24,7 +24,7 @@ from statemend.formats.artifact import Artifact, Section
 from statemend.repair import recipes as recipes_package
 from statemend.repair.cells import SqlValue, encode, row_digest
 from statemend.repair.digests import primary_key, row_of
-from statemend.repair.plan import Choice, Kind, Left, Operation, Step
+from statemend.repair.plan import Choice, Kind, Left, Operation, Option, Source, Step, StepClass
 from statemend.store.connection import Store
 from statemend.store.history import Census
 from statemend.store.lineage import Graph
@@ -35,13 +35,11 @@ __all__ = [
     "Recipe",
     "RecipeContext",
     "all_recipes",
-    "choice_id",
     "discover",
     "insert_of",
     "leave",
     "row_of",
     "select",
-    "step_id",
     "update_of",
 ]
 
@@ -112,7 +110,8 @@ class RecipeContext:
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """One recipe. ``serves`` are ids of rules. ``propose`` yields, for one finding of these rules, the steps,
-    the choice or the reason for leaving it alone; nothing at all means that it does not know."""
+    the choice or the reason for leaving it alone; nothing at all means that it does not know. Where it raises
+    ``CannotChangeError``, the finding is left alone for that reason."""
 
     name: str
     serves: tuple[str, ...]
@@ -127,6 +126,38 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """The first line of the docstring."""
         return self.doc.strip().partition("\n")[0].strip()
+
+    def step(
+        self,
+        finding: Finding,
+        step_class: StepClass,
+        number: int = 1,
+        *,
+        title: str,
+        why: str,
+        operations: tuple[Operation, ...],
+        sources: tuple[Source, ...],
+        sessions: tuple[str, ...] = (),
+        reindex: tuple[str, ...] = (),
+    ) -> Step:
+        """A step of this recipe for one finding. Its id is the same whenever the plan is made; ``number``
+        tells those apart that one finding gets."""
+        return Step(
+            id=f"{finding.id}/{self.name}/{number}",
+            recipe=self.name,
+            finding=finding.id,
+            step_class=step_class,
+            title=title,
+            why=why,
+            operations=operations,
+            reindex=reindex,
+            sessions=sessions,
+            sources=sources,
+        )
+
+    def choice(self, finding: Finding, question: str, options: tuple[Option, ...]) -> Choice:
+        """The choice that this recipe puts for one finding."""
+        return Choice(id=f"{finding.id}/{self.name}", finding=finding.id, question=question, options=options)
 
 
 def discover() -> list[Recipe]:
@@ -161,17 +192,6 @@ def select(names: Iterable[str] | None) -> tuple[Recipe, ...]:
             raise UsageError(f"there is no recipe {name!r}; there are {', '.join(by_name)}")
         chosen.add(wanted)
     return tuple(recipe for recipe in all_recipes() if recipe.name in chosen)
-
-
-def step_id(recipe: str, finding: Finding, number: int = 1) -> str:
-    """The id of a step, the same whenever the plan is made. ``number`` tells the steps apart that one recipe
-    proposes for one finding."""
-    return f"{finding.id}/{recipe}/{number}"
-
-
-def choice_id(recipe: str, finding: Finding) -> str:
-    """The id of the choice that one recipe puts for one finding."""
-    return f"{finding.id}/{recipe}"
 
 
 def leave(finding: Finding, reason: str) -> Left:

@@ -15,9 +15,9 @@ from statemend.audit.candidates import lines
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
 from statemend.audit.rescued import Caller, bare_runs, callers
-from statemend.repair.marks import DELEGATE, CannotChangeError, index_after, remark
-from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.marks import DELEGATE, index_after, remark
+from statemend.repair.plan import Option, Source, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
@@ -28,28 +28,22 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         return
     asked = context.once("callers of runs", lambda: callers(context.audit, list(bare_runs(context.audit))))
     possible = [caller for caller in asked.get(run, ()) if not context.graph.is_above(run, caller.id)]
-    try:
-        options = [_option(context, finding, run, caller, n) for n, caller in enumerate(possible, 1)]
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
+    options = [_option(context, finding, run, caller, n) for n, caller in enumerate(possible, 1)]
     if not options:
         yield leave(finding, "only sessions that come from it asked for it")
         return
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Which session is {run} a subagent's run of?",
-        options=(*options, Option(id="leave", title="Leave it among the conversations")),
+    yield RECIPE.choice(
+        finding,
+        f"Which session is {run} a subagent's run of?",
+        (*options, Option(id="leave", title="Leave it among the conversations")),
     )
 
 
 def _option(context: RecipeContext, finding: Finding, run: str, caller: Caller, number: int) -> Option:
-    step = Step(
-        id=step_id(RECIPE.name, finding, number),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    step = RECIPE.step(
+        finding,
+        StepClass.CHOICE,
+        number,
         title=f"Make {run} a subagent's run of {caller.id}",
         why=finding.summary,
         operations=(remark(context, run, {DELEGATE: caller.id}, also={"parent_session_id": caller.id}),),

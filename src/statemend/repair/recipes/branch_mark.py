@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from statemend.audit.candidates import lines
 from statemend.audit.finding import Finding, Verdict
 from statemend.repair.foresight import Marks, as_branch, family_with, faults, walks
-from statemend.repair.marks import BRANCH, CannotChangeError, remark
+from statemend.repair.marks import BRANCH, remark
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
@@ -32,11 +32,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         yield leave(finding, "marked as a branch, it would make another fault; settle its family first")
         return
     asked = finding.verdict is not Verdict.FAULT or len(marks) > 1
-    try:
-        step = _step(context, finding, marks, StepClass.CHOICE if asked else StepClass.SAFE)
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
+    step = _step(context, finding, marks, StepClass.CHOICE if asked else StepClass.SAFE)
     if asked:
         yield _choice(context, finding, session, parent, marks, step)
     else:
@@ -58,11 +54,9 @@ def _marks(context: RecipeContext, session: str, parent: str) -> Marks:
 def _step(context: RecipeContext, finding: Finding, marks: Marks, kind: StepClass) -> Step:
     session = finding.subject.session
     parent = context.graph.nodes[session or ""].parent_id
-    return Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=kind,
+    return RECIPE.step(
+        finding,
+        kind,
         title=f"Mark {session} as a branch of {parent}",
         why=finding.summary,
         operations=tuple(remark(context, each, changed) for each, changed in marks.items()),
@@ -78,11 +72,10 @@ def _choice(
 ) -> Choice:
     after = family_with(context, session, marks)
     others = [each for each in marks if each != session]
-    return Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Is {session} to bear the mark of a branch?",
-        options=(
+    return RECIPE.choice(
+        finding,
+        f"Is {session} to bear the mark of a branch?",
+        (
             Option(
                 id="mark",
                 title=step.title,

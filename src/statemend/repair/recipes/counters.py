@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from statemend.audit.finding import Finding
 from statemend.repair.cells import SqlValue
 from statemend.repair.counting import count
-from statemend.repair.plan import Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of, step_id, update_of
+from statemend.repair.plan import Source, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of, update_of
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
@@ -29,11 +29,9 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     lawful = isinstance(calls, int) and counted.calls <= calls <= counted.most_calls
     if "tool_call_count" in row and not lawful:
         after["tool_call_count"] = counted.calls
-    yield Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.SAFE,
+    yield RECIPE.step(
+        finding,
+        StepClass.SAFE,
         title=f"Set the counters of session {session_id} to its rows",
         why="Lists and clean-ups go by these numbers; the messages themselves are not touched.",
         operations=(update_of(context.store, "sessions", key, after),),

@@ -17,9 +17,9 @@ from statemend.audit.facts import is_time
 from statemend.audit.finding import Finding
 from statemend.audit.rules.lineage.cycle import pointers, rings
 from statemend.repair.foresight import families_changed, faults, walks
-from statemend.repair.marks import DELEGATE, CannotChangeError, index_after, remark, update_session
-from statemend.repair.plan import Choice, Operation, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.marks import DELEGATE, index_after, remark, update_session
+from statemend.repair.plan import Operation, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.store.lineage import Graph, Node
 
 #: So many sessions are offered as the first of a ring, and so many of what hangs below one are named.
@@ -33,22 +33,17 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     """The choice among the sessions of the ring, or why there is none."""
     ring = _ring(context, finding.subject.session or "")
     ordered = sorted(ring, key=lambda each: _age(context.graph.nodes[each]))
-    try:
-        options = list(_options(context, finding, ordered))
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
+    options = list(_options(context, finding, ordered))
     if not options:
         yield leave(
             finding, "opened at any one session, it would make another fault; settle its family first"
         )
         return
     shown = f" (only the {_MOST} oldest are listed)" if len(ordered) > _MOST else ""
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Which of the {len(ordered)} sessions of the ring is the first?{shown}",
-        options=(*options, Option(id="leave", title="Leave the ring as it is")),
+    yield RECIPE.choice(
+        finding,
+        f"Which of the {len(ordered)} sessions of the ring is the first?{shown}",
+        (*options, Option(id="leave", title="Leave the ring as it is")),
     )
 
 
@@ -92,11 +87,10 @@ def _named(node: Node, cut: Cut) -> str:
 
 def _step(context: RecipeContext, finding: Finding, first: str, cut: Cut, number: int) -> Step:
     marked = "delegate_from" in cut
-    return Step(
-        id=step_id(RECIPE.name, finding, number),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    return RECIPE.step(
+        finding,
+        StepClass.CHOICE,
+        number,
         title=f"Open the ring at {first}",
         why=finding.summary,
         operations=(_operation(context, first, cut),),

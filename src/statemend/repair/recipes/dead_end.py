@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping
 
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
-from statemend.repair.foresight import family_reopened, faults
+from statemend.repair.foresight import family_reopened, new_faults, told_faults
 from statemend.repair.handoffs import handoffs
-from statemend.repair.marks import CannotChangeError, update_session
-from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.marks import update_session
+from statemend.repair.plan import Option, Source, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.store.holders import leases
 
 
@@ -34,22 +34,15 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if finding.verdict is Verdict.LEFTOVER:
         yield leave(finding, f"lawful as it is: {finding.summary}")
         return
-    before, after = family_reopened(context, session)
-    if clashes := faults(context, after) - faults(context, before):
-        named = ", ".join(f"{rule} for {each}" for rule, each in sorted(clashes))
-        yield leave(finding, f"reopened, it would make another fault: {named}; settle its family first")
+    if clashes := new_faults(context, *family_reopened(context, session)):
+        told = told_faults(clashes)
+        yield leave(finding, f"reopened, it would make another fault: {told}; settle its family first")
         return
     cleared = {"ended_at": None, "end_reason": None}
-    try:
-        operation = update_session(context, session, cleared)
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
-    step = Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    operation = update_session(context, session, cleared)
+    step = RECIPE.step(
+        finding,
+        StepClass.CHOICE,
         title=f"Reopen {session}",
         why="It was ended by compression, and nothing continues it; reopened, the conversation can go on.",
         operations=(operation,),
@@ -59,11 +52,10 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
             for column in cleared
         ),
     )
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Is the conversation of {session} to go on where it stopped?",
-        options=(
+    yield RECIPE.choice(
+        finding,
+        f"Is the conversation of {session} to go on where it stopped?",
+        (
             Option(
                 id="reopen",
                 title="Reopen it: clear the end stamp and its reason",

@@ -23,9 +23,9 @@ import msgspec
 from statemend.audit.candidates import lines, times
 from statemend.audit.finding import Finding
 from statemend.repair.foresight import FORK, PARTING, as_branch, family_with, faults, parting_point, walks
-from statemend.repair.marks import DELEGATE, FIELDS, CannotChangeError, index_after, remark
-from statemend.repair.plan import Choice, Operation, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.marks import DELEGATE, FIELDS, index_after, remark
+from statemend.repair.plan import Operation, Option, Source, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.store.lineage import Graph, Node
 from statemend.store.schema import Era
 
@@ -70,19 +70,14 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         reason = f"settled by the choice for {fork.id}: the walks part at that fork"
         yield leave(finding, reason)
         return
-    try:
-        options = list(islice(_options(context, finding, point), _MOST + 1))
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
+    options = list(islice(_options(context, finding, point), _MOST + 1))
     if not options:
         yield leave(finding, _unsettled(context.graph, point))
         return
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Which session continues {point}?" + _cut_short(options),
-        options=(*options[:_MOST], Option(id="leave", title="Leave them as they are")),
+    yield RECIPE.choice(
+        finding,
+        f"Which session continues {point}?" + _cut_short(options),
+        (*options[:_MOST], Option(id="leave", title="Leave them as they are")),
     )
 
 
@@ -106,11 +101,10 @@ def _options(context: RecipeContext, finding: Finding, point: str) -> Iterator[O
     ways = _settle(context, point, {}, (), before, target)
     for number, (marks, decisions) in enumerate(ways, 1):
         title = "; ".join(one.title for one in decisions)
-        step = Step(
-            id=step_id(RECIPE.name, finding, number),
-            recipe=RECIPE.name,
-            finding=finding.id,
-            step_class=StepClass.CHOICE,
+        step = RECIPE.step(
+            finding,
+            StepClass.CHOICE,
+            number,
             title=title,
             why=f"Several sessions could be taken for the continuation of {point}; the others get a mark.",
             operations=tuple(_operation(context, session_id, marks[session_id]) for session_id in marks),

@@ -15,8 +15,8 @@ from statemend.audit.finding import Finding
 from statemend.audit.rules.lifecycle.half_stamped_end import LEADING
 from statemend.repair.cells import SqlValue
 from statemend.repair.marks import CannotChangeError, update_session
-from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.plan import Option, Source, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 
 #: The reason that is written where none is known. No release writes or reads it.
 MADE_UP = "ended_by_repair"
@@ -47,11 +47,10 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     elif at is not None:
         told = "its last message" if is_time(last) else "its start: it has no message"
         options.insert(0, _complete(context, finding, session, "ended_at", at, f"the time of {told}"))
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Is the conversation of {session} over?",
-        options=(
+    yield RECIPE.choice(
+        finding,
+        f"Is the conversation of {session} over?",
+        (
             *(option for option in options if option is not None),
             Option(id="leave", title="Leave it half ended", evidence=(finding.summary,)),
         ),
@@ -101,11 +100,10 @@ def _option(
         operation = update_session(context, session, after)
     except CannotChangeError:
         return None
-    step = Step(
-        id=step_id(RECIPE.name, finding, 1 + _OPTIONS.index(name)),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    step = RECIPE.step(
+        finding,
+        StepClass.CHOICE,
+        1 + _OPTIONS.index(name),
         title=f"{title} ({session})",
         why="Half an end misleads Hermes: one part of it takes the session for open, another for over.",
         operations=(operation,),

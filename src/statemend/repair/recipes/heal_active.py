@@ -16,17 +16,8 @@ from statemend.audit.finding import Finding
 from statemend.audit.rules.counters.message_count_drift import lawful
 from statemend.audit.unset import DOUBTFUL, Lost, UnsetRow, unset_rows
 from statemend.repair.cells import SqlValue
-from statemend.repair.plan import Choice, Operation, Option, Source, Step, StepClass
-from statemend.repair.recipe import (
-    Proposal,
-    Recipe,
-    RecipeContext,
-    choice_id,
-    leave,
-    row_of,
-    step_id,
-    update_of,
-)
+from statemend.repair.plan import Operation, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of, update_of
 from statemend.store.message import RowState
 
 #: What each row becomes where the rows alone decide, and where doubtful ones are kept out of the model's way.
@@ -57,12 +48,11 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if not doubtful:
         yield _step(context, finding, session, rows, _DECIDED, 1, StepClass.SAFE)
         return
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"{doubtful.total():,} rows of session {session_id} were passed over by a compaction or an "
+    yield RECIPE.choice(
+        finding,
+        f"{doubtful.total():,} rows of session {session_id} were passed over by a compaction or an "
         "undo. Are they to be live?",
-        options=(
+        (
             Option(
                 id="aside",
                 title="keep them aside: archived with the rows around them, or taken back with them",
@@ -111,11 +101,10 @@ def _step(
         operations.append(counter)
         sources.append(Source(column="sessions.message_count", origin="the live rows of the session"))
     made = ", ".join(f"{states[state]:,} {state.value}" for state in RowState if states[state])
-    return Step(
-        id=step_id(RECIPE.name, finding, number),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=step_class,
+    return RECIPE.step(
+        finding,
+        step_class,
+        number,
         title=f"Give the messages of session {session_id} their state: {made}",
         why="Rows without a state are shown by no release before 0.18, and later ones make all of them live.",
         operations=tuple(operations),

@@ -17,10 +17,10 @@ from statemend.audit.candidates import lines
 from statemend.audit.facts import is_time
 from statemend.audit.finding import Finding, Verdict
 from statemend.audit.rules.lineage.branch_without_marker import told_by_parent
-from statemend.repair.foresight import family_reopened, faults
-from statemend.repair.marks import CannotChangeError, update_session
-from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, row_of, step_id
+from statemend.repair.foresight import family_reopened, new_faults, told_faults
+from statemend.repair.marks import update_session
+from statemend.repair.plan import Choice, Option, Source, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of
 from statemend.store.lineage import Relation
 
 
@@ -38,10 +38,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     elif why := _why_not(context, session):
         yield leave(finding, why)
     else:
-        try:
-            yield _choice(context, finding, session)
-        except CannotChangeError as obstacle:
-            yield leave(finding, str(obstacle))
+        yield _choice(context, finding, session)
 
 
 def _why_not(context: RecipeContext, session: str) -> str | None:
@@ -50,10 +47,8 @@ def _why_not(context: RecipeContext, session: str) -> str | None:
         return None
     if told := list(_told_by_the_end(context, session)):
         return f"only its end tells what {', '.join(told[:3])} is to it: mark that first, or leave it ended"
-    before, after = family_reopened(context, session)
-    if clashes := faults(context, after) - faults(context, before):
-        named = ", ".join(f"{rule} for {each}" for rule, each in sorted(clashes))
-        return f"opened again, it would make another fault: {named}; settle its family first"
+    if clashes := new_faults(context, *family_reopened(context, session)):
+        return f"opened again, it would make another fault: {told_faults(clashes)}; settle its family first"
     return None
 
 
@@ -71,22 +66,19 @@ def _told_by_the_end(context: RecipeContext, session: str) -> Iterator[str]:
 
 def _choice(context: RecipeContext, finding: Finding, session: str) -> Choice:
     cleared = {"ended_at": None, "end_reason": None}
-    step = Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    step = RECIPE.step(
+        finding,
+        StepClass.CHOICE,
         title=f"Open {session} again",
         why=finding.summary,
         operations=(update_session(context, session, cleared),),
         sessions=(session,),
         sources=tuple(Source(column=column, origin="cleared, as Hermes reopens it") for column in cleared),
     )
-    return Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Is the conversation of {session} in use?",
-        options=(
+    return RECIPE.choice(
+        finding,
+        f"Is the conversation of {session} in use?",
+        (
             Option(
                 id="reopen",
                 title="Open it again: clear the end stamp and its reason",

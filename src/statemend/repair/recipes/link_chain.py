@@ -19,10 +19,10 @@ from statemend.audit.handoff import cut_roots
 from statemend.audit.rules.lineage.unlinked_chain import chains
 from statemend.audit.unlinked import Link
 from statemend.repair.cells import SqlValue
-from statemend.repair.foresight import families_chained, faults, walks
-from statemend.repair.marks import CannotChangeError, update_session
-from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.foresight import families_chained, new_faults, told_faults, walks
+from statemend.repair.marks import update_session
+from statemend.repair.plan import Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 
 #: Turns this much (seconds) after the next segment began are not written together with it.
 _TOGETHER = 60.0
@@ -48,21 +48,17 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         return
     changes = _changes(chain)
     before, after = families_chained(context, changes)
-    if clashes := faults(context, after) - faults(context, before):
-        named = ", ".join(f"{rule} for {each}" for rule, each in sorted(clashes))
-        yield leave(finding, f"linked, they would make another fault: {named}; settle that first")
+    if clashes := new_faults(context, before, after):
+        yield leave(
+            finding, f"linked, they would make another fault: {told_faults(clashes)}; settle that first"
+        )
         return
-    try:
-        step = _step(context, finding, chain, changes)
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
+    step = _step(context, finding, chain, changes)
     told = [chain[0].before.id, *(link.root.id for link in chain)]
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Are these {len(told)} sessions one conversation?",
-        options=(
+    yield RECIPE.choice(
+        finding,
+        f"Are these {len(told)} sessions one conversation?",
+        (
             Option(
                 id="link",
                 title=step.title,
@@ -106,11 +102,9 @@ def _changes(chain: Sequence[Link]) -> Changes:
 
 def _step(context: RecipeContext, finding: Finding, chain: Sequence[Link], changes: Changes) -> Step:
     first, last = chain[0].before.id, chain[-1].root.id
-    return Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    return RECIPE.step(
+        finding,
+        StepClass.CHOICE,
         title=f"Link {len(chain) + 1} sessions, from {first} to {last}",
         why=finding.summary,
         operations=tuple(update_session(context, each, after) for each, after in changes.items()),

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from statemend.audit.claims import RIGHT, Claim, Contradiction, contradiction, fields_of_others
 from statemend.audit.finding import Finding
 from statemend.repair.foresight import MARKERS, Marks, family_with, faults, walks
-from statemend.repair.marks import DELEGATE, FIELDS, CannotChangeError, index_after, remark
+from statemend.repair.marks import DELEGATE, FIELDS, index_after, remark
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.store.lineage import Graph, Node, Relation
 
 _KEYS = {field: key for key, field in FIELDS.items()}
@@ -35,11 +35,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     ways = {relation: marks_for(context.graph, found, relation) for relation in relations}
     ways = {relation: marks for relation, marks in ways.items() if _settles(context, found.child, marks)}
     kind = StepClass.SAFE if found.true is not None else StepClass.CHOICE
-    try:
-        steps = {relation: _step(context, finding, relation, ways[relation], kind) for relation in ways}
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
+    steps = {relation: _step(context, finding, relation, ways[relation], kind) for relation in ways}
     if not steps:
         yield leave(finding, "without the markers there would be another fault; settle its family first")
     elif found.true is not None:
@@ -78,11 +74,10 @@ def _step(
 ) -> Step:
     session = finding.subject.session or ""
     cleared = ", ".join(marks[session])
-    return Step(
-        id=step_id(RECIPE.name, finding, list(RIGHT).index(relation) + 1),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=kind,
+    return RECIPE.step(
+        finding,
+        kind,
+        list(RIGHT).index(relation) + 1,
         title=f"Keep {session} as {relation.value}: clear {cleared}",
         why=finding.summary,
         operations=tuple(remark(context, each, changed) for each, changed in marks.items()),
@@ -106,11 +101,10 @@ def _choice(
         if claim.relation in steps
     ]
     options.append(Option(id="leave", title="Leave the markers as they are"))
-    return Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"What is {found.child.id} to its parent {found.parent.id}?",
-        options=tuple(options),
+    return RECIPE.choice(
+        finding,
+        f"What is {found.child.id} to its parent {found.parent.id}?",
+        tuple(options),
     )
 
 

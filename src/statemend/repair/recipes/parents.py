@@ -13,17 +13,8 @@ from collections.abc import Iterator
 from statemend.audit.finding import Finding
 from statemend.repair.cells import SqlValue
 from statemend.repair.model_config import NotEditableError, with_key
-from statemend.repair.plan import Choice, Operation, Option, Source, Step, StepClass
-from statemend.repair.recipe import (
-    Proposal,
-    Recipe,
-    RecipeContext,
-    choice_id,
-    leave,
-    row_of,
-    step_id,
-    update_of,
-)
+from statemend.repair.plan import Operation, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of, update_of
 from statemend.repair.session_headers import headers_of
 
 #: The key in ``model_config`` that keeps the id of a parent that was detached.
@@ -47,11 +38,10 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
         )
         return
     options = [*_relink(context, finding, session_id, parent), _detach(context, finding, row, parent)]
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"The parent {parent} of session {session_id} is not in the store. Keep the link?",
-        options=(
+    yield RECIPE.choice(
+        finding,
+        f"The parent {parent} of session {session_id} is not in the store. Keep the link?",
+        (
             *options,
             Option(
                 id="leave",
@@ -133,11 +123,10 @@ def _detach(context: RecipeContext, finding: Finding, row: dict[str, SqlValue], 
 def _step(
     finding: Finding, session_id: str, number: int, title: str, operation: Operation, sources: list[Source]
 ) -> Step:
-    return Step(
-        id=step_id(RECIPE.name, finding, number),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    return RECIPE.step(
+        finding,
+        StepClass.CHOICE,
+        number,
         title=title,
         why="A link to a session that does not exist breaks a foreign key: updates that touch it fail.",
         operations=(operation,),

@@ -13,17 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from statemend.audit.finding import Finding
 from statemend.repair.cells import SqlValue
-from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import (
-    Proposal,
-    Recipe,
-    RecipeContext,
-    choice_id,
-    leave,
-    row_of,
-    step_id,
-    update_of,
-)
+from statemend.repair.plan import Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of, update_of
 
 _ALIVE_AGAIN = "SELECT id FROM messages WHERE session_id = ? AND active = 1 AND compacted = 1 ORDER BY id"
 _OTHERS = """
@@ -46,12 +37,11 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if session is None:
         yield leave(finding, "the row of its session is missing (ORP001): plan again with it")
         return
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"{len(rows):,} rows of session {session_id} were archived and are live. Is the model to "
+    yield RECIPE.choice(
+        finding,
+        f"{len(rows):,} rows of session {session_id} were archived and are live. Is the model to "
         "read them again?",
-        options=(
+        (
             Option(
                 id="archive",
                 title="no: archive them again",
@@ -86,11 +76,10 @@ def _step(
         live = context.census[session_id].live - (len(rows) if archive else 0)
         operations.append(update_of(context.store, "sessions", {"id": session_id}, {"message_count": live}))
         sources.append(Source(column="sessions.message_count", origin="the live rows of the session"))
-    return Step(
-        id=step_id(RECIPE.name, finding, number),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    return RECIPE.step(
+        finding,
+        StepClass.CHOICE,
+        number,
         title=f"{'Archive' if archive else 'Keep live'} {len(rows):,} rows of session {session_id}",
         why="A row that is live and archived at once is read beside its own summary.",
         operations=tuple(operations),

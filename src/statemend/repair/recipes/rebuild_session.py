@@ -17,8 +17,8 @@ from statemend.audit.finding import Finding
 from statemend.evidence.coverage import ArtifactCoverage, assess_session
 from statemend.formats.artifact import TRANSCRIPTS
 from statemend.repair.marks import CannotChangeError
-from statemend.repair.plan import Choice, Option, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.plan import Option, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.repair.session_row import SessionRow
 from statemend.repair.session_traces import read_logs
 
@@ -47,11 +47,10 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if not reasons:
         yield step
         return
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Session {session_id} may have been deleted on purpose. Shall its row be rebuilt?",
-        options=(
+    yield RECIPE.choice(
+        finding,
+        f"Session {session_id} may have been deleted on purpose. Shall its row be rebuilt?",
+        (
             Option(
                 id="rebuild",
                 title="rebuild the row: the session is there again, with the messages that are left",
@@ -78,11 +77,9 @@ def _step(context: RecipeContext, finding: Finding, session_id: str, step_class:
     ).rebuild()
     if rebuilt.title is not None:
         titles.add(rebuilt.title)
-    return Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=step_class,
+    return RECIPE.step(
+        finding,
+        step_class,
         title=f"Rebuild the row of session {session_id}",
         why=f"{finding.summary} Without the row nothing shows them, and every append to the session fails.",
         operations=rebuilt.operations,

@@ -19,11 +19,11 @@ from itertools import islice
 
 from statemend.audit.facts import moment, words
 from statemend.audit.finding import Finding, Verdict
-from statemend.repair.foresight import Fault, families_linked, faults
+from statemend.repair.foresight import Fault, families_linked, new_faults
 from statemend.repair.handoffs import Handoffs, Pair, handoffs, matchings
-from statemend.repair.marks import CannotChangeError, update_session
+from statemend.repair.marks import update_session
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.store.schema import Era
 
 #: So many ways to link several sessions are listed; beyond that, one link at a time, and no more than
@@ -39,10 +39,7 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if not together:
         yield leave(finding, _nothing_fits(finding))
         return
-    try:
-        yield _link(context, finding, found, together)
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
+    yield _link(context, finding, found, together)
 
 
 def _link(context: RecipeContext, finding: Finding, found: Handoffs, together: tuple[Pair, ...]) -> Proposal:
@@ -81,8 +78,7 @@ def _nothing_fits(finding: Finding) -> str:
 
 def _new_faults(context: RecipeContext, way: tuple[Pair, ...]) -> set[Fault]:
     """What the lineage rules would say of the joined families that they do not say now."""
-    before, after = families_linked(context, {pair.root.id: pair.dead.id for pair in way})
-    return faults(context, after) - faults(context, before)
+    return new_faults(context, *families_linked(context, {pair.root.id: pair.dead.id for pair in way}))
 
 
 def _misread(context: RecipeContext, pair: Pair) -> bool:
@@ -92,11 +88,10 @@ def _misread(context: RecipeContext, pair: Pair) -> bool:
 
 def _step(context: RecipeContext, finding: Finding, pair: Pair, kind: StepClass, number: int) -> Step:
     parent, child = pair.dead.id, pair.root.id
-    return Step(
-        id=step_id(RECIPE.name, finding, number),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=kind,
+    return RECIPE.step(
+        finding,
+        kind,
+        number,
         title=f"Make {parent} the parent of {child}",
         why=(
             f"{parent} was ended by compression and nothing continues it; {child} begins with a summary and "
@@ -143,11 +138,10 @@ def _choice(
         )
     options.append(Option(id="leave", title="Leave the sessions as they are, unlinked"))
     roots = sorted({pair.root.id for way in ways for pair in way})
-    return Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Which session is continued by {', by '.join(roots)}?" + cut_short,
-        options=tuple(options),
+    return RECIPE.choice(
+        finding,
+        f"Which session is continued by {', by '.join(roots)}?" + cut_short,
+        tuple(options),
     )
 
 

@@ -14,24 +14,21 @@ choice, with one option for each way in which sources that contradict each other
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
 
 from statemend.audit.finding import Finding, Verdict
 from statemend.repair import restored_ids, restored_rows
 from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Choice, Option, Step, StepClass
-from statemend.repair.recipe import (
-    Proposal,
-    Recipe,
-    RecipeContext,
-    choice_id,
-    leave,
-    row_of,
-    step_id,
-)
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of
 from statemend.repair.restored_evidence import evidence_of, messages_of
 from statemend.repair.restored_session import session_row
 from statemend.repair.salvaged import Calls, Salvaged, SalvagedRow, Way, salvaged
 from statemend.repair.session_traces import read_logs
+
+Made = TypeVar("Made", Choice, Step)
 
 _KNOWN = """
 SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1) OR EXISTS (SELECT 1 FROM messages WHERE session_id = ?1)
@@ -84,17 +81,17 @@ def _offer(context: RecipeContext, finding: Finding, session_id: str) -> Iterato
     if not all(option.steps for option in options):
         yield leave(finding, "no file shows a message of it that the store lacks")
         return
-    yield Choice(
-        id=_named(choice_id(RECIPE.name, finding), finding, session_id),
-        finding=finding.id,
-        question=f"Session {session_id} may have been deleted on purpose. Shall it be restored?"
+    choice = RECIPE.choice(
+        finding,
+        f"Session {session_id} may have been deleted on purpose. Shall it be restored?"
         if row_of(context.store, "sessions", {"id": session_id}) is None
         else f"Only a part of session {session_id} is left. Shall the rest be restored?",
-        options=(
+        (
             *options,
             Option(id="leave", title="leave it as it is", evidence=_deleted(context, session_id)),
         ),
     )
+    yield _apart(choice, finding, session_id)
 
 
 def _option(context: RecipeContext, finding: Finding, lost: Salvaged, way: Way, number: int) -> Option:
@@ -125,11 +122,10 @@ def _step(
     rows, calls = found
     placed = restored_ids.numbered(context, lost, rows)
     rebuilt = session_row(context, finding.id, session_id, rows)
-    return Step(
-        id=_named(step_id(RECIPE.name, finding, number), finding, session_id),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.CHOICE,
+    step = RECIPE.step(
+        finding,
+        StepClass.CHOICE,
+        number,
         title=f"Restore {messages_of(rows)} of session {session_id}",
         why=f"{finding.summary} {' '.join(evidence)}",
         operations=(*rebuilt.operations, *restored_rows.inserts(context, session_id, placed)),
@@ -137,6 +133,7 @@ def _step(
         sessions=(session_id,),
         sources=(*rebuilt.sources, *restored_rows.sources(context, lost, placed, calls)),
     )
+    return _apart(step, finding, session_id)
 
 
 def _deleted(context: RecipeContext, session_id: str) -> tuple[str, ...]:
@@ -147,9 +144,11 @@ def _deleted(context: RecipeContext, session_id: str) -> tuple[str, ...]:
     return (f"{line.path}, line {line.number}: the gateway saw it deleted at {line.clock}",)
 
 
-def _named(name: str, finding: Finding, session_id: str) -> str:
-    """The id of a choice or a step; where the finding is about several sessions, with its own."""
-    return name if finding.subject.session == session_id else f"{name}/{session_id}"
+def _apart(made: Made, finding: Finding, session_id: str) -> Made:
+    """The choice or the step; where the finding is about several sessions, with an id of this one."""
+    if finding.subject.session == session_id:
+        return made
+    return msgspec.structs.replace(made, id=f"{made.id}/{session_id}")
 
 
 RECIPE = Recipe(

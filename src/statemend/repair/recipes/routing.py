@@ -16,8 +16,8 @@ from statemend.audit.finding import Finding
 from statemend.audit.routes import BINDINGS, ROUTES, Way, ways_to_nothing
 from statemend.repair.cells import encode, row_digest
 from statemend.repair.digests import primary_key
-from statemend.repair.plan import Choice, Kind, Operation, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, row_of, step_id
+from statemend.repair.plan import Kind, Operation, Option, Source, Step, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_of
 from statemend.repair.session_traces import ROUTING_FILE, filed_routes
 
 _IS_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
@@ -47,12 +47,11 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if not holding:
         yield _step(finding, ways, deletions, StepClass.SAFE)
         return
-    yield Choice(
-        id=choice_id(RECIPE.name, finding),
-        finding=finding.id,
-        question=f"Session {ways[0].session_id} is gone from the store, and a file holds it. Shall what "
+    yield RECIPE.choice(
+        finding,
+        f"Session {ways[0].session_id} is gone from the store, and a file holds it. Shall what "
         "leads to it be dropped?",
-        options=(
+        (
             Option(
                 id="drop",
                 title="drop it: the next message of the chat begins a new session",
@@ -120,11 +119,9 @@ def _step(
         if any(way.table == BINDINGS for way in ways)
         else "The next message of the chat would go to a session that is not there."
     )
-    return Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=step_class,
+    return RECIPE.step(
+        finding,
+        step_class,
         title=f"Drop what leads to session {session_id}: {', '.join(way.name for way in ways)}",
         why=why,
         operations=tuple(deletions),

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from statemend.audit.finding import Finding
 from statemend.audit.structure import TEXT_WITH_NUL, Part
-from statemend.repair.plan import Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, step_id
+from statemend.repair.plan import Source, StepClass
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.repair.search import keeps_text
 
 #: The indexes whose tokenizers are part of SQLite.
@@ -48,11 +48,9 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     if keeps and not keeps_text(context.store, str(name)):
         yield leave(finding, "the trigger that tells what goes into it is missing: have Hermes rebuild it")
         return
-    yield Step(
-        id=step_id(RECIPE.name, finding),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=StepClass.SAFE,
+    yield RECIPE.step(
+        finding,
+        StepClass.SAFE,
         title=f"Build the search index {name} anew",
         why=_WHY[finding.rule],
         operations=(),

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from statemend.audit.facts import words
 from statemend.audit.finding import Finding, Verdict
-from statemend.repair.foresight import Fault, Marks, as_branch, family_with, faults
-from statemend.repair.marks import BRANCH, DELEGATE, CannotChangeError, index_after, remark
+from statemend.repair.foresight import Fault, Marks, as_branch, family_with, new_faults, told_faults
+from statemend.repair.marks import BRANCH, DELEGATE, index_after, remark
 from statemend.repair.plan import Choice, Option, Source, Step, StepClass
-from statemend.repair.recipe import Proposal, Recipe, RecipeContext, choice_id, leave, step_id
+from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave
 from statemend.store.lineage import Relation
 
 
@@ -36,25 +36,19 @@ def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
     branch = _branch(context, session) if hidden or clashes else {}
     enough = finding.verdict is Verdict.FAULT and not hidden and not clashes
     kind = StepClass.SAFE if enough else StepClass.CHOICE
-    try:
-        steps = {
-            name: _step(context, finding, session, marks, kind)
-            for name, marks in (("branch", branch), ("untag", {} if clashes else plain))
-            if marks
-        }
-    except CannotChangeError as obstacle:
-        yield leave(finding, str(obstacle))
-        return
+    steps = {
+        name: _step(context, finding, session, marks, kind)
+        for name, marks in (("branch", branch), ("untag", {} if clashes else plain))
+        if marks
+    }
     if enough:
         yield steps["untag"]
     elif steps:
         yield _choice(context, finding, session, steps, hidden=hidden, clashes=clashes)
     else:
-        yield leave(finding, f"without the mark there would be {_named(clashes)}; settle its family first")
-
-
-def _named(clashes: Iterable[Fault]) -> str:
-    return ", ".join(f"{rule} for {session}" for rule, session in sorted(clashes))
+        yield leave(
+            finding, f"without the mark there would be {told_faults(clashes)}; settle its family first"
+        )
 
 
 def _branch(context: RecipeContext, session: str) -> Marks:
@@ -84,18 +78,17 @@ def _stays_hidden(context: RecipeContext, session: str) -> bool:
 
 def _new_faults(context: RecipeContext, session: str, marks: Marks) -> set[Fault]:
     """What the lineage rules would say of the family with these marks that they do not say now."""
-    before = faults(context, family_with(context, session, {}))
-    return faults(context, family_with(context, session, marks)) - before
+    now, then = (family_with(context, session, each) for each in ({}, marks))
+    return new_faults(context, now, then)
 
 
 def _step(context: RecipeContext, finding: Finding, session: str, marks: Marks, kind: StepClass) -> Step:
     branch = BRANCH in marks[session]
     operations = [remark(context, each, changed) for each, changed in marks.items()]
-    return Step(
-        id=step_id(RECIPE.name, finding, 2 if branch else 1),
-        recipe=RECIPE.name,
-        finding=finding.id,
-        step_class=kind,
+    return RECIPE.step(
+        finding,
+        kind,
+        2 if branch else 1,
         title=f"Take the subagent mark off {session}" + (" and mark it as a branch" if branch else ""),
         why=finding.summary,
         operations=tuple(operations),
@@ -136,14 +129,12 @@ def _choice(
         )
     )
     if clashes:
-        question = f"With no mark there would be {_named(clashes)}. How is {session} to be kept?"
+        question = f"With no mark there would be {told_faults(clashes)}. How is {session} to be kept?"
     elif hidden:
         question = f"Without a mark no list shows {session}. How is it to be kept?"
     else:
         question = f"Did a person write {session}, or is it a subagent's run?"
-    return Choice(
-        id=choice_id(RECIPE.name, finding), finding=finding.id, question=question, options=tuple(options)
-    )
+    return RECIPE.choice(finding, question, tuple(options))
 
 
 def _evidence(context: RecipeContext, finding: Finding, session: str) -> Iterator[str]:
