@@ -22,6 +22,11 @@ def break_page(home: HomeBuilder, name: str, offset: int = 0) -> None:
     home.store.write_bytes(bytes(data))
 
 
+def planned(finding: Finding) -> bool:
+    """Whether the finding sends its reader to a plan."""
+    return (finding.remedy.command or "").startswith("statemend plan ")
+
+
 def only(findings: tuple[Finding, ...]) -> Finding:
     (finding,) = (finding for finding in findings if finding.rule == "STO003")
     return finding
@@ -38,6 +43,7 @@ def test_a_damaged_table_is_named(build: Build, table: str, deep: bool) -> None:
 
     assert (facts(finding)["kind"], facts(finding)["name"]) == ("table", table)
     assert (finding.verdict, finding.severity) == (Verdict.FAULT, Severity.CRITICAL)
+    assert not planned(finding), "no recipe mends a table"
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["default", "deep"])
@@ -49,6 +55,7 @@ def test_a_damaged_index_is_told_from_its_table(build: Build, deep: bool, offset
     finding = only(home.audit("STO003", deep=deep).findings)
 
     assert (facts(finding)["kind"], facts(finding)["name"]) == ("index", "idx_messages_session")
+    assert not planned(finding), "no recipe mends an index that is no search index"
 
 
 @pytest.mark.parametrize("version", ["0.19.0", "0.22.2"])
@@ -61,6 +68,7 @@ def test_a_damaged_search_index_is_found_by_the_deep_check_alone(build: Build, v
 
     assert (facts(finding)["kind"], facts(finding)["name"]) == ("search index", "messages_fts")
     assert finding.severity is Severity.MEDIUM
+    assert planned(finding)
 
 
 def test_a_search_index_that_lost_entries_is_found_by_the_deep_check(build: Build) -> None:

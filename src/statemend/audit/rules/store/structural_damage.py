@@ -32,6 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from statemend.audit.context import Context
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import Family, Level, Rule
@@ -83,17 +85,25 @@ JUDGED: dict[Part, tuple[Verdict, Severity, str, str]] = {
 def check(context: Context) -> Iterator[Finding]:
     refused = not context.readable and context.bundle.fault is None and not context.foreign
     if refused:
-        yield RULE.finding(
+        finding = RULE.finding(
             context,
             key="refused",
             summary="SQLite refuses to open the store.",
             evidence=[("what SQLite says", context.refusal)],
-            remedy=f"{COPY_FIRST} Take a sound copy if there is one, or salvage the store into a new file.",
+            remedy=JUDGED[Part.FILE][3],
         )
+        yield _by_hand(finding)
         return
     structure = context.structure
     for damage in structure.damages:
-        yield _finding(context, structure, damage)
+        finding = _finding(context, structure, damage)
+        yield finding if damage.part is Part.SEARCH else _by_hand(finding)
+
+
+def _by_hand(finding: Finding) -> Finding:
+    """The recipe mends search indexes alone: for all else a plan would have no step."""
+    remedy = msgspec.structs.replace(finding.remedy, command=None)
+    return msgspec.structs.replace(finding, remedy=remedy)
 
 
 def _finding(context: Context, structure: Structure, damage: Damage) -> Finding:
