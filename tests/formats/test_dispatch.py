@@ -15,7 +15,9 @@ from tests.formats.corpus import READABLE, VERSIONS, files
 from statemend import formats
 from statemend.errors import Undetermined
 from statemend.formats import files as reading
+from statemend.formats import manifest
 from statemend.formats.artifact import Kind
+from statemend.formats.manifest import ManifestLine
 
 EXPECTED = [
     ("jsonl/*.jsonl", Kind.JSONL),
@@ -121,6 +123,48 @@ def test_a_line_too_long_to_keep_is_counted_but_not_held(tmp_path: Path) -> None
     assert lines == [(1, 0, 6, False, 6), (2, 6, 5_000_001, True, 0), (3, 5_000_007, 4, False, 4)]
     assert scan.size == path.stat().st_size
     assert scan.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+#: Eleven megabytes, and more than a gigabyte when it is parsed.
+DENSE = b"{}," * 3_700_000 + b"{}"
+DENSE_LINES = {
+    Kind.JSONL: b'{"id": "s", "source": "cli", "messages": [%s]}\n',
+    Kind.PROMPTS_JSONL: b'{"session_id": "s", "index": 1, "role": "user", "text": [%s]}\n',
+    Kind.TRAJECTORY: b'{"conversations": [{"from": "human", "value": "x"}, %s]}\n',
+    Kind.MANIFEST: b'{"path": "x", "session_id": "s", "sha256": "", "more": [%s]}\n',
+}
+DENSE_OBJECTS = {
+    Kind.JSONL: b'{\n  "id": "s", "source": "cli", "messages": [%s]}\n',
+    Kind.SAVE_JSON: b'{"model": "m", "session_id": "s", "session_start": "x", "messages": [%s]}\n',
+}
+
+
+@pytest.mark.parametrize("kind", DENSE_LINES)
+def test_a_line_that_takes_too_much_memory_is_passed_over(tmp_path: Path, kind: Kind) -> None:
+    path = tmp_path / "dense"
+    first, shape = DENSE_LINES[kind] % b'{"role": "user"}', DENSE_LINES[kind]
+    if kind is Kind.MANIFEST:
+        first = manifest.render_line(ManifestLine("x", "s", "0" * 64, 1, 1.0, "md")).encode()
+    path.write_bytes(first + shape % DENSE + first)
+    artifact = formats.read(path)
+    assert (artifact.kind, artifact.damage) == (kind, "line 2 is too long to be read")
+
+
+@pytest.mark.parametrize("kind", DENSE_OBJECTS)
+def test_an_object_that_takes_too_much_memory_is_not_read(tmp_path: Path, kind: Kind) -> None:
+    path = tmp_path / "dense"
+    path.write_bytes(DENSE_OBJECTS[kind] % DENSE)
+    artifact = formats.read(path)
+    assert (artifact.kind, artifact.sections) == (kind, ())
+    assert artifact.damage == "the file is too long to be read as one object"
+
+
+def test_a_long_text_is_no_dense_one(tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    prose = b"Well, {that} is, as they say, what it is. " * 400_000
+    path.write_bytes(DENSE_LINES[Kind.JSONL] % (b'{"role": "user", "content": "%s"}' % prose))
+    artifact = formats.read(path)
+    assert ([each.held for each in artifact.sections], artifact.damage) == ([1], None)
 
 
 def test_a_file_that_changes_under_the_reader_is_noticed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -29,7 +29,7 @@ _CHUNK = 1024 * 1024
 
 class Line(NamedTuple):
     """One line with its newline. ``number`` counts from 1, ``offset`` is in bytes; ``data`` is empty and
-    ``overlong`` true when the line was too long to be kept."""
+    ``overlong`` true when the line was too long to be kept, or held too much."""
 
     number: int
     offset: int
@@ -94,15 +94,18 @@ class Scan:
     """One pass over a file by line that also learns its size, time and sha256.
 
     Iterate it to the end once; ``sha256`` holds for the bytes that were read. ``changed`` tells that the
-    file grew, shrank or was rewritten meanwhile.
+    file grew, shrank or was rewritten meanwhile. A line that does not ``fit`` counts as too long.
     """
 
-    def __init__(self, path: Path, longest: int = LONGEST_LINE) -> None:
+    def __init__(
+        self, path: Path, longest: int = LONGEST_LINE, fits: Callable[[bytes], bool] | None = None
+    ) -> None:
         self.path = path
         self.size = 0
         self.modified_at = 0.0
         self.changed = False
         self._longest = longest
+        self._fits = fits
         self._hash = hashlib.sha256()
 
     @property
@@ -120,10 +123,11 @@ class Scan:
                 self._hash.update(data)
                 overlong = length == self._longest and not data.endswith(b"\n")
                 if overlong:
-                    data = b""
                     length += self._skip_rest(file)
+                elif self._fits is not None:
+                    overlong = not self._fits(data)
                 self.size += length
-                yield Line(number, offset, length, data, overlong)
+                yield Line(number, offset, length, b"" if overlong else data, overlong)
             after = os.fstat(file.fileno())
             self.changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
 

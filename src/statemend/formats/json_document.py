@@ -36,10 +36,11 @@ def read(
     is wrong with the object or ``None``. Raises ``Undetermined`` when the system cannot read it."""
     scan, damage = files.Scan(path).drain(), Damage()
     sections: Iterable[Section] = ()
-    if scan.size > files.LONGEST_LINE:
+    data = _whole(path, scan.size)
+    if data is None:
         damage.whole("the file is too long to be read as one object")
     else:
-        found, flaw = _parsed(files.chunk(path, 0, scan.size))
+        found, flaw = _parsed(data)
         if flaw is not None:
             damage.whole(f"the object is {flaw}")
         sections = sections_of(found, scan.size, flaw)
@@ -58,9 +59,14 @@ def read(
 
 def members(path: Path) -> Mapping[str, Any]:
     """The members of the object in a file that ``read`` found fit to be read. Raises ``Undetermined``."""
-    if files.size(path) > files.LONGEST_LINE:
-        return {}
-    return _parsed(files.chunk(path, 0, files.LONGEST_LINE))[0]
+    data = _whole(path, files.size(path))
+    return {} if data is None else _parsed(data)[0]
+
+
+def _whole(path: Path, size: int) -> bytes | None:
+    """The bytes of a file of this size, ``None`` where that is too much to be read at once."""
+    data = files.chunk(path, 0, size) if size <= files.LONGEST_LINE else None
+    return None if data is None or not lenientjson.fits(data) else data
 
 
 def _parsed(data: bytes) -> tuple[Mapping[str, Any], str | None]:

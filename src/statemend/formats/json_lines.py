@@ -33,7 +33,7 @@ def read(
 ) -> Artifact:
     """The file as an artifact: ``sections_of`` makes its sections of the objects that ``fits`` accepts; every
     other line is damage. Raises ``Undetermined`` when the system cannot read it."""
-    scan, damage = files.Scan(path), Damage()
+    scan, damage = lenientjson.lines(path), Damage()
     sections = sections_of(_objects(scan, damage, fits))
     if scan.changed:
         damage.whole("the file changed while it was read")

@@ -81,7 +81,7 @@ def read(path: Path) -> Artifact:
     """
     if _is_document(files.head(path)):
         return _read_document(path)
-    scan, damage, sections = files.Scan(path), Damage(), []
+    scan, damage, sections = lenientjson.lines(path), Damage(), []
     for line in scan:
         if line.overlong:
             damage.line(line.number, "is too long to be read", "are too long to be read")
@@ -183,10 +183,10 @@ def _is_document(head: bytes) -> bool:
 def _read_document(path: Path) -> Artifact:
     """One pretty-printed session object that fills the file."""
     scan, damage = files.Scan(path).drain(), Damage()
-    if scan.size > files.LONGEST_LINE:
+    data = files.chunk(path, 0, scan.size) if scan.size <= files.LONGEST_LINE else None
+    if data is None or not lenientjson.fits(data):
         damage.whole("the file is too long to be read as one object")
         return _artifact(path, scan, [], damage)
-    data = files.chunk(path, 0, scan.size)
     line = files.Line(1, 0, len(data), data.rstrip(b"\r\n"))
     section = _section(line, damage)
     return _artifact(path, scan, [] if section is None else [section], damage)

@@ -8,18 +8,38 @@ deep enough to exhaust the stack, and anything else that is no JSON, is ``Unread
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from statemend.formats import files
 from statemend.formats.files import BYTE_ORDER_MARK
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
+#: What a value takes in memory (bytes), by the signs around it. Hostile JSON takes thirty times its length.
+_COSTS = ((b"{", 250), (b"[", 60), (b",", 40))
+#: No more than this (bytes) is taken by what is read at once.
+_MOST_MEMORY = 1024**3
+#: JSON of no more bytes than this surely takes less.
+_SURELY_LESS = _MOST_MEMORY // 128
 
 
 class UnreadableJsonError(ValueError):
     """The bytes are not one JSON value."""
+
+
+def fits(data: bytes) -> bool:
+    """Whether what ``data`` holds may be read at once. Signs in its texts count like those around them."""
+    if len(data) <= _SURELY_LESS:
+        return True
+    return len(data) + sum(cost * data.count(sign) for sign, cost in _COSTS) <= _MOST_MEMORY
+
+
+def lines(path: Path) -> files.Scan:
+    """A file of one value per line, to be gone through once."""
+    return files.Scan(path, fits=fits)
 
 
 def loads(data: bytes) -> Any:

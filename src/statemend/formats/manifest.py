@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from statemend.formats import clock, files, lenientjson
+from statemend.formats import clock, lenientjson
 from statemend.formats.artifact import Artifact, Kind
 from statemend.formats.damage import Damage
 
@@ -48,7 +48,7 @@ def recognise(head: bytes) -> Kind | None:
 
 def read(path: Path) -> Artifact:
     """The manifest as an artifact without sections: it holds no messages."""
-    scan, damage = files.Scan(path), Damage()
+    scan, damage = lenientjson.lines(path), Damage()
     for line in scan:
         if line.overlong:
             damage.line(line.number, "is too long to be read", "are too long to be read")
@@ -71,7 +71,7 @@ def read(path: Path) -> Artifact:
 
 def lines(path: Path) -> Iterator[ManifestLine]:
     """Every readable line in order; the others are named by ``read``."""
-    for line in files.Scan(path):
+    for line in lenientjson.lines(path):
         parsed = _parsed(line.data, line.number)
         if parsed is not None:
             yield parsed

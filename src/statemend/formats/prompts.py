@@ -78,7 +78,7 @@ def read(path: Path) -> Artifact:
 
 
 def _read_jsonl(path: Path) -> Artifact:
-    scan, damage, run = files.Scan(path), Damage(), _Run()
+    scan, damage, run = lenientjson.lines(path), Damage(), _Run()
     for line in scan:
         if line.overlong:
             damage.line(line.number, "is too long to be read", "are too long to be read")
