@@ -197,3 +197,21 @@ def test_names_that_would_steer_a_terminal_are_shown_harmless(tmp_path: Path, st
         out = statemend("plan", home.root, *options).out
         assert "\x1b" not in out, options
         assert "\u202e" not in out, options
+
+
+def test_rules_that_could_not_run_for_one_reason_are_told_in_one_line(
+    home: HomeBuilder, statemend: Run
+) -> None:
+    ((root,),) = home.sql("SELECT rootpage FROM sqlite_master WHERE name = 'idx_messages_session'")
+    data = bytearray(home.store.read_bytes())
+    data[(root - 1) * 4096] ^= 0xFF
+    home.store.write_bytes(bytes(data))
+
+    told = statemend("plan", home.root, "--ignore", "PRO,MSG001")
+
+    assert told.code == 3
+    undetermined, ignored = sorted(told.err.splitlines())
+    assert " more could not run: it reads messages, and its index idx_messages_session is" in undetermined
+    assert (
+        ignored == "statemend: not planned for: MSG001, PRO001, PRO002 and 3 more were left out by --ignore"
+    )

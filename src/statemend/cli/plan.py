@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -119,7 +121,29 @@ def plan(
         show(renderable(made.plan, file=file, lines=answer_lines(written)))
     say_alone(home)
     if made.ignored:
-        out.complain(f"not planned for: {'; '.join(made.ignored)}", 0)
-    for reason in made.undetermined:
+        out.complain(f"not planned for: {'; '.join(_together(made.ignored))}", 0)
+    for reason in _together(made.undetermined):
         out.complain(f"not determined: {reason}", 3)
     return 3 if made.undetermined else 0
+
+
+_OF_A_RULE = re.compile(r"([A-Z]{3}\d{3}) \S+ (could not run: .*|was .*)", re.DOTALL)
+
+
+def _together(sentences: Iterable[str]) -> list[str]:
+    """The sentences; what is said of several rules alike is said once."""
+    from statemend.report.text import listed
+
+    rules: dict[str, list[str]] = {}
+    told: dict[str, str] = {}
+    for sentence in sentences:
+        of_rule = _OF_A_RULE.fullmatch(sentence)
+        said = of_rule[2] if of_rule else sentence
+        told.setdefault(said, sentence)
+        rules.setdefault(said, []).extend([of_rule[1]] if of_rule else [])
+    return [
+        f"{listed(sorted(rules[said]))} {re.sub('^was ', 'were ', said)}"
+        if len(rules[said]) > 1
+        else sentence
+        for said, sentence in told.items()
+    ]
