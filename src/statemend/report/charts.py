@@ -26,6 +26,8 @@ _LANE_HEIGHT = 52
 _MAX_BURSTS = 4
 _BREAK_WIDTH = 4.0
 _MERGE = 2.6
+#: Room for a date below the axis, in percent of a picture on a telephone.
+_DATE, _DATE_WITH_YEAR = 14.0, 24.0
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -47,11 +49,13 @@ class Lane(msgspec.Struct, frozen=True):
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """A time under the axis, in two short lines."""
+    """A time under the axis, in two short lines. ``tight`` is whether a narrow picture has no room for it
+    beside the one before."""
 
     x: float
     date: str
     time: str
+    tight: bool
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -153,11 +157,22 @@ class _Axis:
         return 97.0
 
     def ticks(self) -> tuple[Tick, ...]:
-        """A label at the start of every burst, and one at the end of a lone burst."""
-        marks = [Tick(self.place(low), *_short(low)) for low, _ in self.bursts]
+        """A label at the start of every burst, and one at the end of the last. The year is in them where
+        it is not the same in all."""
+        times = [low for low, _ in self.bursts]
         low, high = self.bursts[-1]
-        if len(self.bursts) == 1 and high > low:
-            marks.append(Tick(self.place(high), *_short(high)))
+        if high > low:
+            times.append(high)
+        moments = [datetime.fromtimestamp(each, UTC) for each in times]
+        years = moments[0].year != moments[-1].year
+        marks: list[Tick] = []
+        free = 0.0
+        for at, moment in zip(times, moments, strict=True):
+            x = self.place(at)
+            date = f"{moment.day} {moment:%b}{moment: %Y}" if years else f"{moment.day} {moment:%b}"
+            marks.append(Tick(x, date, f"{moment:%H:%M}", tight=x < free))
+            if x >= free:
+                free = x + (_DATE_WITH_YEAR if years else _DATE)
         return tuple(marks)
 
     def pauses(self) -> tuple[Pause, ...]:
@@ -168,11 +183,6 @@ class _Axis:
             middle = (self._places[index][1] + self._places[index + 1][0]) / 2
             cuts.append(Pause(round(middle, 2), _duration(length)))
         return tuple(cuts)
-
-
-def _short(moment: float) -> tuple[str, str]:
-    when = datetime.fromtimestamp(moment, UTC)
-    return f"{when.day} {when:%b}", f"{when:%H:%M}"
 
 
 def _day(moment: float) -> str:
