@@ -4,8 +4,8 @@ from tests.report import sample
 
 from statemend.report import html, markdown
 from statemend.report.families import ABOUT_LINES
-from statemend.report.gaps import Gap, gaps
-from statemend.report.model import RuleEntry, StoreEntry
+from statemend.report.gaps import Gap, gaps, in_files
+from statemend.report.model import RuleEntry, SessionEntry, StoreEntry
 
 
 def blocked(rule: str, reason: str) -> RuleEntry:
@@ -51,3 +51,17 @@ def test_nothing_is_called_plain_or_absent_that_was_not_looked_at() -> None:
         assert "Nothing in this home tells" not in unread
         assert "No family of sessions is ambiguous" in whole
         assert "No session has" in whole
+
+
+def test_a_session_without_a_file_is_told_from_one_whose_files_were_not_compared() -> None:
+    alone, half = SessionEntry(id="alone", live=5), SessionEntry(id="half", live=4, display=4, held=2)
+    gone = SessionEntry(id="gone", present=False)
+    ran = RuleEntry(id="EXP004", slug="", title="", status="clean")
+    compared = sample.report(rules=(ran,), sessions=(alone, half, gone))
+    unread = sample.report(rules=(blocked("EXP004", "a page"),), sessions=(alone, half, gone))
+    assert [in_files(compared, each) for each in compared.sessions] == ["none", "2 of 4", "–"]
+    assert [in_files(unread, each) for each in unread.sessions] == ["–", "2 of 4", "–"]
+    assert 'in a file">none</td>' in html.render(compared)
+    assert "| none |" in markdown.render(compared)
+    assert 'in a file">none</td>' not in html.render(unread)
+    assert "| none |" not in markdown.render(unread)

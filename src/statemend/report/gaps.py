@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from statemend.report.families import ABOUT_LINES
-from statemend.report.model import Report
+from statemend.report.model import Report, SessionEntry
 from statemend.report.text import count, listed
+
+#: A rule that compares every file with every session that it names, in stores of all releases.
+_COMPARES = "EXP004"
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -55,6 +58,15 @@ def ignored(report: Report) -> tuple[Gap, ...]:
 def rows_known(report: Report) -> bool:
     """Whether the rows of every store were counted, so that what is not listed is not there."""
     return all(store.live is not None for store in report.stores)
+
+
+def in_files(report: Report, session: SessionEntry) -> str:
+    """How much of a session's display history some file holds: ``18 of 47``, ``none``, or a dash where no
+    rule compared the files with the store, or the session is gone."""
+    if session.display is not None:
+        return f"{session.held or 0:,} of {session.display:,}"
+    compared = any(rule.id == _COMPARES and rule.status in ("clean", "findings") for rule in report.rules)
+    return "none" if session.present and compared and not session.artifacts else "–"
 
 
 def lineage_known(report: Report) -> bool:

@@ -17,7 +17,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from statemend.audit import candidates
 from statemend.audit.finding import Finding, Severity, Value, Verdict
 from statemend.report import baseline, charts, families, graph, text
-from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
+from statemend.report.gaps import gaps, ignored, in_files, lineage_known, rows_known
 from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry, worst_first
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -229,6 +229,7 @@ def render(report: Report) -> str:
         ignored=ignored(report),
         rows_known=rows_known(report),
         lineage_known=lineage_known(report),
+        in_files=in_files,
         linked=linked,
         known=baseline.said(report.baseline, hidden=False),
         counts=counts(report),

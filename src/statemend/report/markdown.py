@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statemend.audit import candidates
 from statemend.audit.finding import Finding, Value
 from statemend.report import baseline, families, text
-from statemend.report.gaps import gaps, ignored, lineage_known, rows_known
+from statemend.report.gaps import gaps, ignored, in_files, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, VERDICTS, Family, Report, StoreEntry, worst_first
 from statemend.report.paths import relative
@@ -293,7 +293,7 @@ def _sessions(report: Report) -> Iterator[str]:
             text.number(session.live) if session.present else "gone",
             text.number(session.archived),
             text.number(session.rewound),
-            "" if session.display is None else f"{session.held or 0:,} of {session.display:,}",
+            in_files(report, session),
         ]
         for session in report.sessions[:MOST_ROWS]
     )
