@@ -31,13 +31,23 @@ class Journal:
 
     def step(self, name: str, **facts: str | int) -> None:
         """Record that a step was reached. Raises ``OSError`` when that cannot be written."""
-        durable.append(self.path, msgspec.json.encode(Entry(name, time.time(), facts)) + b"\n")
+        line = msgspec.json.encode(Entry(name, time.time(), facts)) + b"\n"
+        durable.append(self.path, b"\n" + line if _is_cut(self.path) else line)
         if self._steps is not None:
             self._steps(name)
 
 
+def _is_cut(path: Path) -> bool:
+    """Whether the last line was cut short: a full disk may have done so, and the run may have gone on."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return False
+    return bool(data) and not data.endswith(b"\n")
+
+
 def read(path: Path) -> tuple[Entry, ...]:
-    """The entries of a journal. A last line that a crash cut short is left out."""
+    """The entries of a journal. A line that was cut short is left out."""
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
