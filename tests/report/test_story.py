@@ -80,6 +80,17 @@ def test_a_finding_that_was_mended_names_the_run(told: Mapping[str, Path], story
     assert orphan.first == "2026-11-18T11:06:40Z"
     rebuilt = next(each for each in story.recovered if each.session == ORPHANED)
     assert any("session_id of its messages" in source for source in rebuilt.sources)
+    assert {orphan.command, rebuilt.command} == {f"statemend verify {told['run']}"}, "no plan has it any more"
+    assert all(each.command == rebuilt.command for each in story.decisions)
+
+
+def test_a_finding_that_is_gone_from_a_later_report_is_asked_for_again(
+    told: Mapping[str, Path], tmp_path: Path
+) -> None:
+    story = gather([told["before"], told["after"]])
+    orphan = next(each for each in story.other if each.session == ORPHANED and each.finding)
+    assert orphan.ended == str(told["after"])
+    assert orphan.command == f"statemend scan {told['home']} --rules ORP001"
 
 
 def test_what_is_gone_stays_lost(story: Story) -> None:

@@ -65,7 +65,7 @@ def decisions(sources: Sequence[Source]) -> Iterator[Decision]:
                 answer="left open" if option is None else option.title,
                 why=whys.get(choice.id) or whys.get(choice.finding),
                 evidence=() if option is None else option.evidence,
-                command=command("plan", repaired.plan.home),
+                command=command("verify", repaired.path),
             )
     for cleaned in of(sources, Cleaned):
         if cleaned.receipt is not None:

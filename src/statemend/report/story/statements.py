@@ -59,6 +59,14 @@ def findings(audits: Sequence[Audited], sources: Sequence[Source]) -> Iterator[t
         if served not in repaired.run.remaining
     }
     for finding, report, first in latest.values():
+        asked = again(report, finding.rule)
+        end: str | None
+        if run := ended.get(finding.id):
+            end, shown = run, command("verify", run)
+        elif later := _gone(finding.id, report, audits):
+            end, shown = later, asked
+        else:
+            end, shown = None, finding.remedy.command or asked
         yield (
             finding,
             Statement(
@@ -67,8 +75,8 @@ def findings(audits: Sequence[Audited], sources: Sequence[Source]) -> Iterator[t
                 finding=finding.id,
                 first=first,
                 last=report.generated_at,
-                ended=ended.get(finding.id) or _gone(finding.id, report, audits),
-                command=finding.remedy.command or again(report, finding.rule),
+                ended=end,
+                command=shown,
             ),
         )
 
@@ -124,7 +132,7 @@ def recovered(sources: Sequence[Source]) -> Iterator[Statement]:
                             + (f" ({each.artifact}{_locator(each.locator)})" if each.artifact else "")
                             for each in step.sources
                         ),
-                        command=command("plan", plan.home, "--sql"),
+                        command=command("verify", path),
                     )
             case Exported(done=done):
                 for file in done.files:
