@@ -120,6 +120,13 @@ def test_an_applied_plan_whose_run_is_gone_changes_nothing(newest: Path, tmp_pat
     assert folder_of(store) == before
 
 
+def test_the_id_of_a_plan_leads_nowhere_else(newest: Path, tmp_path: Path) -> None:
+    _, file = plans.orphaned(tmp_path, newest)
+    plans.write(msgspec.structs.replace(bounds.read(file), id="/../../x"), file)
+    run = Path(apply(file, now=plans.NOW).folder)
+    assert run.parent == tmp_path / "home.statemend"
+
+
 def test_runs_of_another_user_are_named_and_nothing_is_done(
     newest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

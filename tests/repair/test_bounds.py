@@ -110,6 +110,10 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "only a new message",
     ),
+    "an id behind which there is none": (
+        op("insert", "messages", key={"id": (1 << 63) - 1}, after={"role": "user"}),
+        "no room for others",
+    ),
     "too large a number": (op("insert", "state_meta", key=KEY, after={"value": 1 << 63}), "too large"),
     "a cell that is none": (op("insert", "state_meta", key=KEY, after={"value": {"x": "1"}}), "cannot be"),
     "not a number": (op("insert", "state_meta", key=KEY, after={"value": {"real": "nan"}}), "real"),

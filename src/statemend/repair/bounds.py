@@ -38,6 +38,9 @@ _OF_MESSAGES = frozenset(
     }
 )
 _INT64 = range(-(1 << 63), 1 << 63)
+#: Ids of messages up to here are given. The next one is higher than any that ever was, and no undo lowers it:
+#: behind the highest that SQLite has, no message can be stored any more.
+_HIGHEST_ID = 1 << 53
 _LONGEST_NAME = 128
 
 
@@ -134,6 +137,9 @@ def _check_insert(operation: Operation) -> None:
         raise ValueError(f"the new row of {operation.table} has two keys")
     if None in operation.key.values():
         raise ValueError(f"the new row of {operation.table} has no key")
+    number = operation.key.get("id")
+    if operation.table == "messages" and isinstance(number, int) and number > _HIGHEST_ID:
+        raise ValueError(f"a message with the id {number} would leave no room for others")
     if operation.withheld and operation.table != "messages":
         raise ValueError(f"the texts of a new row of {operation.table} are not in it")
     if operation.withheld.keys() & (operation.key.keys() | operation.after.keys()):

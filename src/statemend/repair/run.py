@@ -142,8 +142,9 @@ def default_base(plan: Plan) -> Path:
 
 
 def default_folder(plan: Plan, now: float) -> Path:
-    """The folder of a run that begins now (epoch seconds)."""
-    return default_base(plan) / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}-{plan.id[:8]}"
+    """The folder of a run that begins now (epoch seconds). The id of a plan from outside may be anything."""
+    named = "".join(filter(str.isalnum, plan.id))[:8]
+    return default_base(plan) / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(now))}-{named}"
 
 
 def known_folders(plan: Plan) -> list[Path]:
