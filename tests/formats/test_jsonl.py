@@ -360,3 +360,22 @@ def test_a_folder_and_a_missing_file_could_not_be_determined(tmp_path: Path) -> 
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(Undetermined, match=path.name):
             jsonl.read(path)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"id": "c1", "messages": [user("hello")]},
+        {"id": "c1", "messages": [user("hello")], "source": "a data set"},
+        {"messages": [user("hello")], "id": "c1", "source": "a data set"},
+        {"id": "c1", "title": "talk", "messages": [user("a" * 70_000)]},
+        {"id": "c1", "title": 5, "messages": [user('"source": "cli"')]},
+    ],
+)
+def test_the_conversations_of_another_program_are_no_export(members: dict[str, Any]) -> None:
+    assert jsonl.recognise((json.dumps(members).encode() + b"\n" + b"{}")[:65536]) is None
+
+
+def test_an_export_whose_members_were_sorted_is_one() -> None:
+    members = {**session("s1", user("hello")), "started_at": 1.0, "source": "cli"}
+    assert jsonl.recognise(json.dumps(members, sort_keys=True).encode() + b"\n") is Kind.JSONL

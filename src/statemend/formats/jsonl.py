@@ -28,8 +28,11 @@ __all__ = ["read", "recognise", "records", "render"]
 
 #: The kinds of which this module shows the messages.
 SHOWN: Final = frozenset({Kind.JSONL})
-_SESSION_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"id"\s*:\s*"')
-_SESSION_MEMBERS = re.compile(rb'"(?:messages|source)"\s*:')
+#: Every release writes these two columns first. What other programs keep of conversations may have an id and
+#: messages too.
+_SESSION_START = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"id"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"source"\s*:', re.DOTALL
+)
 _DOCUMENT_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*\n\s+"')
 
 
@@ -49,7 +52,15 @@ class _SessionHead(msgspec.Struct, gc=False):
     lineage_session_ids: list[str] | None = None
 
 
+class _Reordered(_SessionHead, gc=False, kw_only=True):
+    """The members by which a session object is told whose members were put in another order."""
+
+    source: str
+    started_at: float
+
+
 _HEADS = msgspec.json.Decoder(_SessionHead)
+_REORDERED = msgspec.json.Decoder(_Reordered)
 
 
 def recognise(head: bytes) -> Kind | None:
@@ -57,20 +68,18 @@ def recognise(head: bytes) -> Kind | None:
     *complete, last = head.split(b"\n")
     if any(_looks_like_session(line) for line in complete):
         return Kind.JSONL
-    if _SESSION_START.match(last) and _SESSION_MEMBERS.search(last):
-        return Kind.JSONL
-    if _DOCUMENT_START.match(head) and _SESSION_START.match(head) and _SESSION_MEMBERS.search(head):
-        return Kind.JSONL
-    return None
+    return Kind.JSONL if _SESSION_START.match(last) or _is_document(head) else None
 
 
 def _looks_like_session(line: bytes) -> bool:
     if b'"messages"' not in line:
         return False
+    if _SESSION_START.match(line):
+        return True
     try:
-        _HEADS.decode(line)
+        _REORDERED.decode(line)
     except (msgspec.MsgspecError, RecursionError):
-        return _SESSION_START.match(line) is not None
+        return False
     return True
 
 
