@@ -132,6 +132,25 @@ def test_a_run_is_not_taken_back_out_of_other_tables(newest: Path, tmp_path: Pat
     assert undo(run, now=plans.NOW).state is State.UNDONE
 
 
+def test_a_run_is_told_from_where_it_lies_now(newest: Path, tmp_path: Path) -> None:
+    _, run = applied(tmp_path, newest)
+    moved = run.rename(tmp_path / "moved")
+    told = verify(moved, now=plans.NOW)
+    assert told.snapshot is not None
+    assert (told.folder, told.snapshot.path) == (str(moved), str(moved / "snapshot.db"))
+    assert undo(moved, now=plans.NOW).folder == str(moved)
+
+
+def test_no_undo_is_promised_of_a_store_that_came_in_its_place(newest: Path, tmp_path: Path) -> None:
+    store, run = applied(tmp_path, newest)
+    plans.change(
+        store, "INSERT OR REPLACE INTO state_meta(key, value) VALUES ('store_instance_id', 'another')"
+    )
+    assert verify(run, now=plans.NOW).state is State.CHANGED
+    with pytest.raises(Refused, match="for another store"):
+        undo(run, now=plans.NOW)
+
+
 def test_an_id_that_was_given_is_not_given_again(newest: Path, tmp_path: Path) -> None:
     store = plans.home_with(tmp_path, newest)
     ((session,),) = plans.query(store, "SELECT id FROM sessions")

@@ -9,13 +9,12 @@ from pathlib import Path
 import msgspec
 
 from statemend.audit.context import Progress
-from statemend.errors import Undetermined
-from statemend.repair import bounds, journal, position, record, rescan
+from statemend.errors import Refused, Undetermined
+from statemend.repair import bounds, journal, position, preflight, record, rescan
 from statemend.repair.plan import Plan
 from statemend.repair.position import Position
 from statemend.repair.run import Run, RunFolder, State
-from statemend.repair.store_identity import has_tables_of
-from statemend.store.connection import open_for_audit
+from statemend.store.connection import Store, open_for_audit
 from statemend.store.identity import store_digest
 
 #: The plan in the folder of a cleanup, which is a run too.
@@ -70,6 +69,8 @@ def status(folder: RunFolder, plan: Plan) -> Run:
     state, notes = _state(folder, plan, saved)
     return msgspec.structs.replace(
         known,
+        folder=str(folder.path),
+        snapshot=known.snapshot and msgspec.structs.replace(known.snapshot, path=str(folder.snapshot)),
         state=state,
         advice=advice(state, folder, plan),
         notes=(*known.notes, *(note for note in notes if note not in known.notes)),
@@ -120,14 +121,23 @@ def _state(folder: RunFolder, plan: Plan, saved: Run | None) -> tuple[State, tup
         if where is Position.UNKNOWN:
             return _without_rows(position.of_indexes(store, undo), steps, saved)
         committed = bool(steps & _CAME_TO_COMMIT) or position.any_new(store, undo.rows)
-        same_tables = has_tables_of(store, plan.store)
+        same_store = _is_store_of(plan, store)
     if where is Position.OLD:
         return (State.UNDONE if committed else State.BEFORE_COMMIT), ()
     if where is Position.OTHER:
         return (State.CHANGED if committed else State.BEFORE_COMMIT), ()
     judged = _judgement(saved)
     notes = (_BACK,) if saved is not None and saved.state is State.UNDONE else ()
-    return (judged if same_tables or judged is State.AFTER_COMMIT else State.CHANGED), notes
+    return (judged if same_store or judged is State.AFTER_COMMIT else State.CHANGED), notes
+
+
+def _is_store_of(plan: Plan, store: Store) -> bool:
+    """Whether an undo would take the store for that of the plan."""
+    try:
+        preflight.check_identity(store, plan)
+    except Refused:
+        return False
+    return True
 
 
 def _without_rows(indexes: Position, steps: set[str], saved: Run | None) -> tuple[State, tuple[str, ...]]:
