@@ -33,6 +33,8 @@ ROTATION_WINDOW = 120.0
 _SECOND = 1.0
 #: So many messages on either side of a compaction are compared.
 _SEAM = 12
+#: So many row ids of one artifact are held against the store.
+_MOST_ROWS = 100
 
 #: Where only an in-place compaction replaces turns by a summary. The gateway of older releases, and editors
 #: that rewrite a whole session, had other ways.
@@ -53,7 +55,8 @@ class Witness(msgspec.Struct, frozen=True):
     older than it and not older than the session, so it was in this session before. ``carried``: a message is
     older than the session itself. ``archives`` is false when the release that wrote the file knew no archived
     rows. ``follows``: the file says that the session continues another. ``seam`` are messages as role and
-    text: the first ones behind the summary, or, in a file without one, the last ones.
+    text: the first ones behind the summary, or, in a file without one, the last ones. ``row_ids`` are the
+    first ones that the file says its messages had.
     """
 
     remains: Remains
@@ -65,6 +68,7 @@ class Witness(msgspec.Struct, frozen=True):
     follows: bool
     fields: dict[str, Any]
     seam: frozenset[tuple[str, str]]
+    row_ids: tuple[int, ...]
 
     @property
     def whole(self) -> bool:
@@ -190,7 +194,10 @@ def _witness(artifact: Artifact, section: Section, session_id: str, remains: Rem
     inside = carried = False
     archives = True
     seam: list[Record] = []
+    row_ids: list[int] = []
     for record in _records(artifact, section, session_id):
+        if record.row_id is not None and len(row_ids) < _MOST_ROWS:
+            row_ids.append(record.row_id)
         if artifact.kind in (Kind.JSONL, Kind.DESKTOP_JSON) and record.row is not None:
             archives &= "compacted" in record.row
         at = record.timestamp if record.clock is None else epoch_if_utc(record.clock)
@@ -213,6 +220,7 @@ def _witness(artifact: Artifact, section: Section, session_id: str, remains: Rem
         follows=section.parent_id is not None or session_id in section.lineage[1:],
         fields=_fields(artifact, section) if own else {},
         seam=_texts(seam[-_SEAM:]),
+        row_ids=tuple(row_ids),
     )
 
 

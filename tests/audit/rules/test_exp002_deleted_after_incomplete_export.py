@@ -18,6 +18,8 @@ SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.
 COMPACTED = "20260801_120000_ffffff"
 TWICE = "20260801_123000_f2f2f2"
 ROTATED = "20260801_133000_222222"
+#: When the summary of ``COMPACTED`` was made.
+SUMMARY_AT = 1785577883.5
 BEFORE_THE_FIX = ("0.18.2", "0.19.0", "0.20.1")
 FILES = (
     f"delete-after-verified/compacted/{COMPACTED}-compacted-in-place.md",
@@ -133,9 +135,13 @@ def test_a_whole_export_beside_the_partial_one_is_silent(build: Build) -> None:
     assert home.findings("EXP002") == []
 
 
+#: Behind the ids of the rows that tests put into a store.
+GONE = 1000
+
+
 def row(number: int, role: str, content: str, at: float, **values: Any) -> dict[str, Any]:
     return {
-        "id": number,
+        "id": GONE + number,
         "role": role,
         "content": content,
         "timestamp": at,
@@ -146,7 +152,11 @@ def row(number: int, role: str, content: str, at: float, **values: Any) -> dict[
 
 
 def exported(home: HomeBuilder, *messages: dict[str, Any], name: str = "gone", **columns: Any) -> None:
-    """A JSONL export of a session that the store does not have."""
+    """A JSONL export of a session that the store does not have any more, by its row ids."""
+    home.sql(
+        "DELETE FROM sqlite_sequence WHERE name = 'messages'",
+        f"INSERT INTO sqlite_sequence (name, seq) VALUES ('messages', {GONE + 100})",
+    )
     session = {
         "id": "gone",
         "source": "cli",
@@ -264,7 +274,9 @@ def test_an_export_of_prompts_does_not_stand_for_the_time_before(build: Build) -
     home = build()
     exported(home, *after())
     prompt = {"session_id": "gone", "index": 1, "created_at": "2026-09-21T14:30:00Z", "role": "user"}
-    home.file("session-exports/p.jsonl", json.dumps({**prompt, "text": "and then?", "message_id": 11}) + "\n")
+    home.file(
+        "session-exports/p.jsonl", json.dumps({**prompt, "text": "and then?", "message_id": GONE + 11}) + "\n"
+    )
     (finding,) = home.findings("EXP002")
     assert finding.verdict is Verdict.FAULT
     assert facts(finding)["artifacts of this session"] == 2
@@ -277,6 +289,44 @@ def test_an_export_that_ends_long_before_the_compaction_leaves_it_undecidable(bu
     (finding,) = home.findings("EXP002")
     assert finding.verdict is Verdict.UNDECIDABLE
     assert facts(finding)["exports from before the compaction"] == 1
+
+
+@pytest.mark.parametrize(
+    ("taken", "highest"), [(GONE + 10, GONE + 100), (GONE, GONE + 10)], ids=["taken", "higher"]
+)
+def test_row_ids_of_other_messages_are_those_of_another_store(build: Build, taken: int, highest: int) -> None:
+    """Rows from that very hour are missing here, too."""
+    home = build()
+    exported(home, *after())
+    home.session("other", started_at=START)
+    for row_id, at in ((taken - 5, START + 890), (taken, START + 910)):
+        home.message("other", id=row_id, timestamp=at)
+    home.sql(f"UPDATE sqlite_sequence SET seq = {highest} WHERE name = 'messages'")
+    (finding,) = home.findings("EXP002")
+    assert finding.verdict is Verdict.UNDECIDABLE
+    assert facts(finding)["rows missing here from about then"] is False
+
+
+@pytest.mark.parametrize(
+    ("file", "hours", "expected"),
+    [
+        (FILES[1], 2, Verdict.UNDECIDABLE),
+        (FILES[1], 0.5, Verdict.FAULT),
+        (FILES[3], 20, Verdict.FAULT),
+        (FILES[3], 26, Verdict.UNDECIDABLE),
+    ],
+)
+def test_without_row_ids_the_time_of_what_is_missing_tells(
+    build: Build, file: str, hours: float, expected: Verdict
+) -> None:
+    home = build("0.19.0")
+    put(home, file)
+    at = SUMMARY_AT + hours * 3600
+    home.session("own", started_at=at)
+    for row_id, more in ((1, 0), (4, 60), (5, 70)):
+        home.message("own", id=row_id, timestamp=at + more)
+    home.sql("UPDATE sqlite_sequence SET seq = 5 WHERE name = 'messages'")
+    assert [finding.verdict for finding in home.findings("EXP002")] == [expected]
 
 
 @pytest.mark.near_miss("EXP002")

@@ -22,10 +22,12 @@ itself, or starts where another session was ended by compression. Where the stor
 one, this can only be a second: then it is undecidable, unless a message proves the compaction. The rule is
 silent, too, when any other artifact shows archived messages, or reaches from before the compaction to the
 first turns that this one shows. Otherwise it is undecidable. So it is where the store never held the session,
-as far as its row ids tell: none is missing from within a day of the summary. Then it may be an export of
-another store, which has everything still. Another store that still has the session is named: it can be
-restored from there as long as that lies here, and Hermes deletes its own snapshots in their turn. Texts that
-an old search index kept of messages that are gone are counted: the lost turns may be among them.
+as far as its row ids tell: a message of the export has the id of another one here, or one that was never
+given; or, in a format without ids, none is missing from within an hour of the summary (a day for a page,
+whose zone is not known). Then it may be an export of another store, which has everything still. Another store
+that still has the session is named: it can be restored from there as long as that lies here, and Hermes
+deletes its own snapshots in their turn. Texts that an old search index kept of messages that are gone are
+counted: the lost turns may be among them.
 
 What to do
 Keep the export; it is the best there is. Look for a copy of the store from before the deletion:
@@ -33,16 +35,17 @@ state-snapshots/, backups/, the file system's own snapshots. Stop using the opti
 0.22.
 
 When it is a false alarm
-An export of another store (another profile, another machine) lying among those of this home, where rows of
-this store from the same days were deleted too. A /retry of
-0.18 or 0.19, which rewrites the session and drops its archived rows, so that they were lost before the
-export was made.
+An export of another store (another profile, another machine) without row ids lying among those of this home,
+where rows of this store from the same hour were deleted too. A /retry of 0.18 or 0.19, which rewrites the
+session and drops its archived rows, so that they were lost before the export was made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from statemend.audit import anew, holes
+from statemend.audit.anew import Beginning
 from statemend.audit.context import Context
 from statemend.audit.deleted import (
     COMPRESSION_ENDS,
@@ -58,13 +61,16 @@ from statemend.audit.deleted import (
 from statemend.audit.elsewhere import stores_with_session
 from statemend.audit.facts import listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.holes import READS, may_have_held
+from statemend.audit.holes import may_have_held
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.evidence.coverage import SessionCoverage
+from statemend.formats.artifact import Kind
 from statemend.store.index_texts import count_leftovers
 
-#: Some formats tell local times, of a zone that they do not name (seconds).
+#: A page tells local times, of a zone that it does not name (seconds) ...
 _ANY_ZONE = 86_400.0
+#: ... and what is in UTC may have been stored only when the turn ended.
+_ONE_TURN = 3600.0
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -97,6 +103,16 @@ def _verdict(
     return Verdict.UNDECIDABLE, Severity.HIGH
 
 
+def _may_have_been_here(context: Context, best: Witness, everything: Sequence[Witness]) -> bool:
+    """Whether the store may have held the session, as far as its row ids tell."""
+    named = [row_id for witness in everything for row_id in witness.row_ids]
+    if named:
+        beginning = Beginning(context)
+        return not any(beginning.is_strange(row_id) for row_id in named)
+    within = _ANY_ZONE if best.remains.kind is Kind.HTML else _ONE_TURN
+    return best.summary_at is None or may_have_held(context, best.summary_at, within)
+
+
 def _finding(
     context: Context,
     session: SessionCoverage,
@@ -106,7 +122,7 @@ def _finding(
     *,
     beside: bool,
 ) -> Finding:
-    was_here = best.summary_at is None or may_have_held(context, best.summary_at, _ANY_ZONE)
+    was_here = _may_have_been_here(context, best, everything)
     verdict, severity = _verdict(best, earlier, was_here=was_here, beside=beside)
     remains = best.remains
     sha256 = next(each.sha256 for each in context.inventory.artifacts if each.path == remains.artifact)
@@ -158,5 +174,5 @@ RULE = Rule(
     recipe="restore",
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS, READS_MESSAGES, COMPRESSION_ENDS, *READS),
+    reads=(READS_SESSIONS, READS_MESSAGES, COMPRESSION_ENDS, *holes.READS, *anew.READS),
 )
