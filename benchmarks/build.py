@@ -44,6 +44,7 @@ class Texts:
         self._random = random_
 
     def take(self, length: int) -> str:
+        """So many characters from anywhere in the passage."""
         start = self._random.randrange(len(self._passage) - length)
         return self._passage[start : start + length]
 
@@ -63,6 +64,8 @@ class Builder:
         self.next_id = 1
 
     def session(self, number: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+        """The row of a session, by its number from 0, and those of its messages. In order: each may continue
+        the one before."""
         started = FIRST_DAY + number * 1500.0
         stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime(started))
         session_id = f"{stamp}_{number:06x}"

@@ -33,10 +33,12 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("agent.log*")):
 
 
 def python(code: str, *arguments: str) -> list[str]:
+    """The command that runs a piece of code."""
     return [sys.executable, "-c", code, *arguments]
 
 
 def audited(*arguments: str) -> Cost:
+    """What an audit costs, whatever it finds."""
     return best(statemend("scan", *arguments, "--format", "json"), RUNS, expected=(0, 1))
 
 
@@ -46,6 +48,7 @@ def row(name: str, cost: Cost, remark: str = "") -> None:
 
 
 def measure_exports() -> None:
+    """Print what it costs to read the exports, to audit their store, and to do that with them."""
     place, folder = exported(), written()
     size, names = folder.size / 1e9, ", ".join(FORMATS)
     print(f"{folder.files:,} exports, {size:.2f} GB: {SESSIONS:,} sessions as {names}\n\n{HEADING}")
@@ -59,6 +62,7 @@ def measure_exports() -> None:
 
 
 def measure_logs() -> None:
+    """Print what it costs to read the logs, and to audit a home with them and one without."""
     home = logged()
     print(f"\nLogs of {sum(LOGS.values()) / 1000:.1f} GB in {len(LOGS)} files, two of them gzip\n\n{HEADING}")
     row("unpack them and count lines", best(python(READ_LOGS, str(home / "logs")), RUNS))

@@ -186,7 +186,7 @@ def known_runs(home: Path) -> Iterator[tuple[PlaybookFolder, PlaybookRun]]:
 
 
 def versions() -> dict[str, str]:
-    """What the run was made with."""
+    """The versions of what the run is made with, by name."""
     return {
         "statemend": statemend.__version__,
         "sqlite": apsw.sqlite_lib_version(),

@@ -68,11 +68,11 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, report: Report) -> Tables:
-        """Those of a report."""
+        """What a report tells, for the three tables."""
         return cls(findings=report.findings, artifacts=report.artifacts, coverage=report.sessions)
 
     def relations(self) -> dict[str, Relation]:
-        """The tables, by name."""
+        """The three tables by name, each with its columns and rows; texts as UTF-8 can hold them."""
         return {
             "findings": Relation(_FINDINGS, [_finding(one) for one in self.findings]),
             "artifacts": Relation(_ARTIFACTS, [_artifact(one) for one in self.artifacts]),

@@ -17,6 +17,7 @@ from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, row_
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """The counters that its rows give, or why they cannot be set."""
     session_id = finding.subject.session
     key = {"id": session_id}
     row = row_of(context.store, "sessions", key)

@@ -52,6 +52,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
+        """What becomes of each session, in clauses."""
         parts = [f"{self.chosen or 'none of them'} continues {self.point}"]
         parts += [f"{', '.join(self.branches)} become branches"] * bool(self.branches)
         parts += [f"{', '.join(self.runs)} become subagent runs"] * bool(self.runs)

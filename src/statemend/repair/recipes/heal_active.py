@@ -32,6 +32,7 @@ _CELLS: Mapping[RowState, dict[str, SqlValue]] = {
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """The states of its rows, the choice about doubtful ones, or why they stay without."""
     session_id = finding.subject.session
     rows = [] if session_id is None else list(unset_rows(context.store, session_id))
     if session_id is None or not rows:

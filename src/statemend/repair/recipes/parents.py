@@ -25,6 +25,7 @@ _HAS_MESSAGES = "SELECT 1 FROM messages WHERE session_id = ? LIMIT 1"
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """The choice whether to keep the link, or why there is none."""
     session_id = finding.subject.session
     row = None if session_id is None else row_of(context.store, "sessions", {"id": session_id})
     parent = None if row is None else row["parent_session_id"]

@@ -31,6 +31,7 @@ _ORPHAN = """
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """The row, the choice whether to make it, or why it cannot be made."""
     session_id = finding.subject.session
     if session_id is None:
         yield leave(finding, f"these messages name no session: {finding.remedy.text}")

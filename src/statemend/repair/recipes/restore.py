@@ -40,6 +40,7 @@ _FILTERED = "EXP008"
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """For each session that the finding is about, the choice whether it comes back, or why it is not put."""
     session_id = finding.subject.session
     if finding.rule == _FILTERED and not (session_id in context.asked and _is_gone(context, session_id)):
         yield leave(finding, f"nothing is restored from such files unasked: {finding.remedy.text}")

@@ -24,6 +24,7 @@ _IS_SESSION = "SELECT 1 FROM sessions WHERE id = ?"
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """What is dropped, the choice whether to drop it, or why it stays."""
     ways = _ways(context).get(finding.subject.session or "", [])
     if not ways:
         yield leave(finding, f"it leads nobody anywhere: {finding.remedy.text}")

@@ -27,6 +27,7 @@ _WHY = {
 
 
 def propose(context: RecipeContext, finding: Finding) -> Iterator[Proposal]:
+    """The index built anew, or why that is left to Hermes."""
     damage = {fact.label: fact.value for fact in finding.evidence}
     name = damage.get("name")
     if damage.get("kind") != Part.SEARCH.value:
