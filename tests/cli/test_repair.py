@@ -12,8 +12,9 @@ from tests.cli.conftest import Outcome, snapshot
 
 from statemend.cli.runs import exit_code
 from statemend.demo.build import build
+from statemend.repair.plan import load
 from statemend.repair.run import Run as RunRecord
-from statemend.repair.run import State
+from statemend.repair.run import State, default_folder
 from statemend.store.holders import Holder
 
 Run = Callable[..., Outcome]
@@ -144,18 +145,27 @@ def test_a_folder_that_is_no_run_is_a_wrong_request(tmp_path: Path, statemend: R
 
 
 def test_an_interrupted_change_says_how_to_learn_what_became_of_it(
-    plan: Path, statemend: Run, monkeypatch: pytest.MonkeyPatch
+    plan: Path, tmp_path: Path, statemend: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    def begin(plan: Path, *, run_dir: Path | None, progress: object) -> None:
+        (run_dir or default_folder(load(plan), 0.0)).mkdir(parents=True)
+        raise KeyboardInterrupt
+
     monkeypatch.setattr("statemend.repair.apply.apply", interrupt)
+    told = [statemend("apply", plan)]
+    monkeypatch.setattr("statemend.repair.apply.apply", begin)
+    told += [statemend("apply", plan, "--run-dir", tmp_path / "run"), statemend("apply", plan)]
 
-    outcome = statemend("apply", plan)
-
-    assert outcome.code == 130
-    assert outcome.err.startswith("statemend: interrupted; `statemend verify`")
-    assert outcome.err.count("\n") == 1
+    beside = default_folder(load(plan), 0.0)
+    assert [each.code for each in told] == [130, 130, 130]
+    assert [each.err for each in told] == [
+        "statemend: interrupted before anything was changed\n",
+        f"statemend: interrupted; `statemend verify {tmp_path / 'run'}` tells what became of it\n",
+        f"statemend: interrupted; `statemend verify {beside}` tells what became of it\n",
+    ]
 
 
 @pytest.mark.parametrize(

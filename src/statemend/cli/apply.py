@@ -43,16 +43,13 @@ def apply(
     """Apply, show the outcome, and return the exit code."""
     from statemend.cli import terminal
     from statemend.cli.output import check_run_folder, check_source
-    from statemend.cli.runs import InterruptedRunError, finish
+    from statemend.cli.runs import finish, following
     from statemend.repair.apply import apply as job
     from statemend.repair.plan import load
 
     check_source(plan, "a plan that `statemend plan` wrote")
     read = load(plan)
     check_run_folder(run_dir, Path(read.home), Path(read.store.path))
-    try:
-        with terminal.progress() as tell:
-            run = job(plan, run_dir=run_dir, progress=tell)
-    except KeyboardInterrupt as error:
-        raise InterruptedRunError from error
+    with following(read, run_dir), terminal.progress() as tell:
+        run = job(plan, run_dir=run_dir, progress=tell)
     return finish(run, format_, unanswered=sum(choice.chosen is None for choice in read.choices))

@@ -159,19 +159,19 @@ def apply(
     """Delete, show the outcome, and return the exit code."""
     from statemend.cli import terminal
     from statemend.cli.output import check_run_folder, check_source
-    from statemend.cli.runs import InterruptedRunError
+    from statemend.cli.runs import following, telling
     from statemend.repair.cleanup import apply as job
     from statemend.repair.cleanup_plan import load
     from statemend.report.cleanup_table import of_cleanup
 
     check_source(plan, "a plan that `statemend cleanup plan` wrote", folder=True)
-    if run_dir is not None and plan.is_file():
+    if plan.is_dir():
+        watched = telling(plan)
+    else:
         read = load(plan)
         check_run_folder(run_dir, Path(read.home), Path(read.store.path))
-    try:
-        with terminal.progress() as tell:
-            done = job(plan, run_dir=run_dir, progress=tell)
-    except KeyboardInterrupt as error:
-        raise InterruptedRunError from error
+        watched = following(read.envelope(), run_dir)
+    with watched, terminal.progress() as tell:
+        done = job(plan, run_dir=run_dir, progress=tell)
     terminal.answer(done, format_, lambda: of_cleanup(done))
     return done.exit_code

@@ -30,11 +30,9 @@ def undo(
     format_: OutcomeFormat = Format.TABLE,
 ) -> int:
     """Undo, show the outcome, and return the exit code."""
-    from statemend.cli.runs import InterruptedRunError, finish
+    from statemend.cli.runs import finish, telling
     from statemend.repair.undo import undo as job
 
-    try:
+    with telling(run_dir):
         run = job(run_dir)
-    except KeyboardInterrupt as error:
-        raise InterruptedRunError from error
     return finish(run, format_)
