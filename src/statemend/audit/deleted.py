@@ -240,7 +240,8 @@ def _fields(artifact: Artifact, section: Section) -> dict[str, Any]:
     has neither."""
     path = Path(artifact.path)
     if artifact.kind in _SEGMENTED:
-        return dict(markdown.Document(files.head(path)).fields)
+        head = files.chunk(path, section.offset, min(section.length, files.HEAD_BYTES))
+        return dict(markdown.Document(head).fields)
     if artifact.kind is not Kind.JSONL:
         return {}
     try:

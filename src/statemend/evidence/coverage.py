@@ -195,7 +195,7 @@ class _Assessor:
     def _tally(self, rows: SessionRows, artifact: Artifact, section: Section) -> Tally:
         path = Path(artifact.path)
         if artifact.kind in (Kind.MARKDOWN, Kind.QMD):
-            return match_markdown(rows, Document.load(path))
+            return match_markdown(rows, Document.load(path, section))
         if artifact.kind is Kind.JSONL:
             records = jsonl.records(path, section)
             return match(rows, _of_session(records, rows.session_id, section), lenses.JSONL)

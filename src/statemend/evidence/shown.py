@@ -98,7 +98,7 @@ def shown_by(
         rows = stores.records_of(store, session_id) if own else stores.records(path, source.section)
         yield from (Shown(_as_exported(record)) for record in rows)
     elif source.kind in MARKDOWN:
-        yield from _in_markdown(Document.load(path), session_id, known)
+        yield from _in_markdown(Document.load(path, source.section), session_id, known)
     elif source.kind is Kind.PROMPTS_MARKDOWN:
         data = chunk(path, source.section.offset, source.section.length)
         yield from map(Shown, prompt_records(data, prompts))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ __all__ = ["Document", "read", "recognise", "records", "render", "render_heading
 #: The kinds of which this module shows the messages.
 SHOWN: Final = frozenset({Kind.MARKDOWN, Kind.QMD})
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---\r?\nsession_id: ")
+_ANY_OPENING = re.compile(rb"^" + _OPENING.pattern, re.MULTILINE)
+#: So many beginnings that an export quotes are passed over.
+_MOST_QUOTED = 8
 _CLOSING = re.compile(rb"\n---\r?\n")
 _FORMAT = re.compile(rb'\nformat: "(qmd|md)"')
 _EXPORTER = f'\nexporter: "{EXPORTER}"'.encode()
@@ -47,7 +51,8 @@ def recognise(head: bytes) -> Kind | None:
 
 
 def read(path: Path) -> Artifact:
-    """What the file says about itself. Message texts are not looked at, only hashed.
+    """What the file says about itself: one section, or one for each of several exports that were joined in
+    it. Message texts are not looked at, only hashed.
 
     Raises ``Undetermined`` when the file cannot be read.
     """
@@ -55,25 +60,47 @@ def read(path: Path) -> Artifact:
         status = os.fstat(file.fileno())
         raw = file.read()
     document = Document(raw)
-    section = Section(
-        session_id=document.session_id,
-        offset=0,
-        length=len(raw),
-        title=_text(document.fields.get("title")),
-        started_at=epoch_of_iso(document.fields.get("created_at")),
-        lineage=document.lineage,
-        declared=document.declared,
-        source_count=document.footer.source_count if document.footer else None,
-        exported_at=document.exported_at,
-    )
+    joined = list(_joined(raw)) if document.damage is not None else []
     return Artifact(
         path=str(path),
         kind=document.kind,
         size=len(raw),
         modified_at=status.st_mtime,
         sha256=hashlib.sha256(raw).hexdigest(),
-        sections=(section,),
-        damage=document.damage,
+        sections=tuple(joined) or (_section(document, 0, len(raw)),),
+        damage=None if joined else document.damage,
+    )
+
+
+def _joined(raw: bytes) -> Iterator[Section]:
+    """The exports in a file that is nothing but several of them, one after the other, each with a checksum
+    that holds; none in any other file. A message may quote the beginning of one."""
+    bounds = [*(found.start() for found in _ANY_OPENING.finditer(raw)), len(raw)]
+    sections: list[Section] = []
+    first = 0
+    while first < len(bounds) - 1:
+        for last in range(first + 1, min(first + 2 + _MOST_QUOTED, len(bounds))):
+            document = Document(raw[bounds[first] : bounds[last]])
+            if document.damage is None:
+                sections.append(_section(document, bounds[first], bounds[last] - bounds[first]))
+                break
+        else:
+            return
+        first = last
+    yield from sections
+
+
+def _section(document: Document, offset: int, length: int) -> Section:
+    return Section(
+        session_id=document.session_id,
+        offset=offset,
+        length=length,
+        title=_text(document.fields.get("title")),
+        started_at=epoch_of_iso(document.fields.get("created_at")),
+        lineage=document.lineage,
+        declared=document.declared,
+        source_count=document.footer.source_count if document.footer else None,
+        exported_at=document.exported_at,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from statemend.formats.artifact import Kind
+from statemend.formats.artifact import Kind, Section
 from statemend.formats.clock import epoch_of_iso
 from statemend.formats.damage import Damage
 from statemend.formats.files import opened
@@ -39,10 +39,12 @@ class Document:
         self.block_end = self._messages_end()
 
     @classmethod
-    def load(cls, path: Path) -> Document:
-        """Read a file that ``recognise`` accepted. Raises ``Undetermined`` when it cannot be read."""
+    def load(cls, path: Path, section: Section | None = None) -> Document:
+        """Read a file that ``recognise`` accepted, or the one of several exports in it that makes up a
+        section. Raises ``Undetermined`` when it cannot be read."""
         with opened(path) as file:
-            return cls(file.read())
+            file.seek(section.offset if section else 0)
+            return cls(file.read(section.length if section else -1))
 
     @property
     def kind(self) -> Kind:

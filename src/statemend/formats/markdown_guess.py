@@ -31,7 +31,7 @@ def records(path: Path, section: Section, session_id: str | None = None) -> Iter
 
     ``session_id`` picks one segment of a file that holds several. Raises ``Undetermined``.
     """
-    yield from records_of(Document.load(path), session_id)
+    yield from records_of(Document.load(path, section), session_id)
 
 
 def records_of(document: Document, session_id: str | None = None) -> Iterator[Record]:

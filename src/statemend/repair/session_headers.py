@@ -162,7 +162,7 @@ def _of_object(artifact: Artifact, section: Section, session_id: str) -> dict[st
 def _of_front_matter(artifact: Artifact, section: Section, session_id: str) -> dict[str, Any]:
     if section.session_id != session_id:
         return {}
-    fields = Document.load(Path(artifact.path)).fields
+    fields = Document.load(Path(artifact.path), section).fields
     found: dict[str, Any] = {}
     for field, column in _FRONT_MATTER.items():
         if field in fields:

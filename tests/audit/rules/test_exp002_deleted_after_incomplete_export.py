@@ -68,6 +68,18 @@ def test_a_compacted_session_deleted_after_an_export_of_its_live_rows(
     assert "ORIGINAL ANSWER" not in repr(finding)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_of_several_exports_in_a_file(build: Build, order: int) -> None:
+    home = build("0.19.0", rich=True)
+    files = sorted((DATA / "exports/0.19.0/md").glob("2*.md"))[::order]
+    home.file("session-exports/all.md", b"".join(path.read_bytes() for path in files))
+    delete(home, COMPACTED)
+    (finding,) = home.findings("EXP002")
+    assert (finding.verdict, finding.subject.session) == (Verdict.FAULT, COMPACTED)
+    assert facts(finding)["messages in the export"] == 5
+    assert home.findings("EXP003") == home.findings("EXP005") == []
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_an_export_of_a_session_that_was_never_here_is_undecidable(build: Build, file: str) -> None:
     home = build("0.19.0")

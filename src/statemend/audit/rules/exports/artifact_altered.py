@@ -15,10 +15,10 @@ manifest. The checksum of the text is computed without the three quirks of Herme
 returns, a message that quotes a checksum line, a message that quotes the placeholder), which rejects intact
 files. A JSONL line and the object of a saved session must be complete JSON, an HTML page must end. What a
 running agent writes for itself (snapshots, transcripts, dumps of requests) is no export and not judged here.
-A file that lists another time of export than the manifest is another export, not an altered one: undecidable.
-One that is the file that was written but for its line ends, empty lines behind it and a byte order mark was
-only saved anew: a leftover. Where line ends inside of messages were converted too, the messages of the store
-tell what they were: with these put back, the checksum holds.
+A file that lists another time of export than the manifest, or several, is another export, not an altered one:
+undecidable. One that is the file that was written but for its line ends, empty lines behind it and a byte
+order mark was only saved anew: a leftover. Where line ends inside of messages were converted too, the
+messages of the store tell what they were: with these put back, the checksum holds.
 
 What to do
 Export the session again while the store still has it. If the store has lost it, keep the file as it is and
@@ -112,7 +112,7 @@ def _verdict(context: Context, artifact: Artifact, line: ManifestLine | None) ->
         return Verdict.UNDECIDABLE, Severity.LOW
     if artifact.damage is None and line is not None and artifact.kind is not Kind.EMPTY:
         times = [section.exported_at for section in artifact.sections if section.exported_at is not None]
-        if any(abs(line.exported_at - at) > _SAME_EXPORT for at in times):
+        if len(times) > 1 or any(abs(line.exported_at - at) > _SAME_EXPORT for at in times):
             return Verdict.UNDECIDABLE, Severity.MEDIUM
     if artifact.kind in _TEXTS and _is_converted(context, artifact, line):
         return Verdict.LEFTOVER, Severity.LOW
