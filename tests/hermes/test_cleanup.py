@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.hermes.home import DAY, HermesHome, assistant, user
+from tests.hermes.judging import digest
 
 from statemend.audit.engine import audit
 from statemend.repair import cleanup_plan
@@ -18,8 +19,6 @@ from statemend.repair.export_result import State as Written
 from statemend.repair.reexport import reexport
 from statemend.repair.run import State
 from statemend.repair.undo import undo
-from statemend.store.connection import open_for_audit
-from statemend.store.identity import store_digest
 
 Homes = Callable[..., HermesHome]
 CHAT = "20260801_090000_aaaaaa"
@@ -72,12 +71,6 @@ def seen(home: HermesHome, session_id: str) -> dict[str, Any]:
         "messages": [home.store("get_messages", session_id, **each) for each in options],
         "export": home.store("export_session", session_id),
     }
-
-
-def digest(home: HermesHome) -> str:
-    home.stop()
-    with open_for_audit(home.state_db) as store:
-        return store_digest(store)
 
 
 @pytest.mark.parametrize("version", RELEASES)

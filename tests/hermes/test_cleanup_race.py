@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.hermes.home import HermesHome
-from tests.hermes.test_race import hide_holders
-from tests.hermes.writer import Writer
+from tests.hermes.writer import Writer, hide_holders
 
 from statemend.errors import Refused
 from statemend.repair import cleanup, cleanup_plan

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 
 import pytest
+from tests.hermes.families import FIRST, branched, unmark
 from tests.hermes.home import DAY, HOUR, HermesError, HermesHome, assistant, user
+from tests.hermes.judging import listed, told
 from tests.hermes.scenes import Scene
 
 from statemend.audit.engine import audit
 
 Homes = Callable[..., HermesHome]
-FIRST = "20261110_090000_000011"
 RULES = ("LIN006", "LIN010", "LIN012")
 ACCEPTING = ("0.13.0", "0.16.0", "0.18.2", "0.19.0")
-
-
-def told(home: HermesHome, *rules: str) -> list[tuple[str, str, str | None]]:
-    """Rule, verdict and session of each finding; the running release is stopped first."""
-    home.stop()
-    outcome = audit(home.path, rules=rules or RULES, now=home.now)
-    assert outcome.undetermined == ()
-    return [(one.rule, one.verdict.value, one.subject.session) for one in outcome.findings]
 
 
 def test_a_home_in_use_is_silent(lived_in: Callable[[str], Scene], version: str) -> None:
@@ -42,11 +34,11 @@ def test_a_turn_after_the_compression_stands_beside_the_line(hermes_home: Homes,
     if version not in ACCEPTING:
         with pytest.raises(HermesError, match="CompressionSessionClosedError"):
             home.append(FIRST, "user", "And the gate?")
-        assert told(home) == []
+        assert told(home, *RULES) == []
         return
     home.append(FIRST, "user", "And the gate?")
     assert all(row["content"] != "And the gate?" for row in home.messages(chat.session_id))
-    assert told(home) == [("LIN010", "fault", FIRST)]
+    assert told(home, *RULES) == [("LIN010", "fault", FIRST)]
 
 
 @pytest.mark.parametrize("release", ["0.13.0", "0.22.2"])
@@ -75,29 +67,7 @@ def test_two_sessions_of_one_chat_are_told(hermes_home: Homes, release: str) -> 
         home.advance(60)
         home.exchange(first, number)
         home.exchange(second, number)
-    assert told(home) == [("LIN012", "undecidable", None)]
-
-
-def branched(home: HermesHome) -> tuple[str, str]:
-    chat = home.chat(FIRST)
-    chat.say(user("one"), assistant("first"), user("two"), assistant("second"))
-    home.title(FIRST, "Counting")
-    branch = chat.branch()
-    chat.say(user("three"), assistant("third"))
-    home.end(branch)
-    return FIRST, branch
-
-
-def unmark(home: HermesHome) -> None:
-    """What a program leaves that copies rows and forgets the mark."""
-    home.stop()
-    with sqlite3.connect(home.state_db) as connection:
-        connection.execute("UPDATE sessions SET model_config = NULL WHERE parent_session_id IS NOT NULL")
-    connection.close()
-
-
-def listed(home: HermesHome) -> set[str]:
-    return {row["id"] for row in home.store("list_sessions_rich")}
+    assert told(home, *RULES) == [("LIN012", "undecidable", None)]
 
 
 @pytest.mark.fires("LIN006")
@@ -108,17 +78,17 @@ def test_a_branch_without_a_mark_is_lost_when_its_parent_goes_on(hermes_home: Ho
     home.restart()
     if version == "0.22.2":  # it begins the branch before it ends the parent
         assert branch not in listed(home)
-        assert told(home) == [("LIN006", "fault", branch)]
+        assert told(home, *RULES) == [("LIN006", "fault", branch)]
         return
     assert branch in listed(home)
-    assert told(home) == ([("LIN006", "leftover", branch)] if version >= "0.16" else [])
+    assert told(home, *RULES) == ([("LIN006", "leftover", branch)] if version >= "0.16" else [])
 
     home.restart()
     home.store("reopen_session", parent)
     home.append(parent, "user", "still here")
 
     assert branch not in listed(home)
-    assert told(home) == [("LIN006", "fault", branch)]
+    assert told(home, *RULES) == [("LIN006", "fault", branch)]
 
 
 def test_a_branch_without_a_mark_is_no_rival_of_the_continuation(hermes_home: Homes) -> None:

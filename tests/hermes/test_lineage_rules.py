@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
 
 import pytest
+from tests.hermes.families import FIRST, damage, forked, hijacked, rotated
 from tests.hermes.home import DAY, PADDING, HermesError, HermesHome, assistant, user
+from tests.hermes.judging import found, told
 
-from statemend.audit.engine import audit
-from statemend.audit.finding import Finding, Verdict
+from statemend.audit.finding import Verdict
 from statemend.store.connection import open_for_audit
 from statemend.store.lineage import Graph
 
 Homes = Callable[..., HermesHome]
-FIRST = "20261110_090000_000011"
 REFUSING = ("0.20.1", "0.22.2")
-
-
-def told(home: HermesHome, *rules: str) -> list[tuple[str, str, str | None]]:
-    """Rule, verdict and session of each finding; the running release is stopped first."""
-    return [(one.rule, one.verdict.value, one.subject.session) for one in found(home, *rules)]
-
-
-def found(home: HermesHome, *rules: str) -> list[Finding]:
-    now = home.now
-    home.stop()
-    outcome = audit(home.path, rules=rules or ("LIN",), now=now)
-    assert outcome.undetermined == ()
-    return list(outcome.findings)
-
-
-def rotated(home: HermesHome) -> tuple[str, str]:
-    """A conversation that a compression carried into a second session; the ids of both."""
-    chat = home.chat(FIRST)
-    chat.turns(10, "garden")
-    home.title(FIRST, "Garden")
-    continuation = chat.rotate()
-    chat.say(user("And the fence?"), assistant("Paint it."))
-    home.end(continuation)
-    return FIRST, continuation
 
 
 def broken_off(home: HermesHome) -> None:
@@ -49,14 +24,6 @@ def broken_off(home: HermesHome) -> None:
     chat.say(user("What grows in autumn?"), assistant("Asters."))
     chat.count_tokens()
     home.end(FIRST, "compression")
-
-
-def damage(home: HermesHome, statement: str, *bindings: str) -> None:
-    """What a crash of an old release, or a tool without foreign keys, leaves behind."""
-    home.stop()
-    with sqlite3.connect(home.state_db) as connection:
-        connection.execute(statement, bindings)
-    connection.close()
 
 
 def test_a_lost_link_is_seen_from_both_sides(hermes_home: Homes, version: str) -> None:
@@ -123,19 +90,9 @@ def test_an_old_subagent_run_hijacks_resume_after_an_upgrade(
     hermes_home: Homes, path: tuple[str, ...]
 ) -> None:
     home = hermes_home(path[0])
-    chat = home.chat(FIRST)
-    chat.turns(5, "garden")
-    run = chat.delegate("Which birds sing at night?")
-    run.say(user("Which birds sing at night?"), assistant("Nightingales do."))
-    run.close()
-    chat.turns(5, "shed")
-    home.title(FIRST, "Garden")
-    continuation = chat.rotate()
-    chat.say(user("And the fence?"), assistant("Paint it."))
-    home.end(continuation)
-    home.upgrade(path[1])
-    assert home.tip(FIRST) == run.session_id
-    assert home.lineage(FIRST) == [FIRST, run.session_id]
+    run, _ = hijacked(home, path[1])
+    assert home.tip(FIRST) == run
+    assert home.lineage(FIRST) == [FIRST, run]
     assert told(home) == [("LIN003", "fault", FIRST)]
 
 
@@ -283,13 +240,7 @@ def test_what_each_release_opens_where_one_is_asked_for_by_its_id(hermes_home: H
 @pytest.mark.parametrize("release", ["0.19.0", "0.22.2"])
 def test_compressing_twice_forks_and_the_walks_part(hermes_home: Homes, release: str) -> None:
     home = hermes_home(release)
-    first, older = rotated(home)
-    home.store("reopen_session", first)
-    again = home.resume(first)
-    again.turns(8, "pond")
-    younger = again.rotate()
-    again.say(user("Fish?"), assistant("Two."))
-    home.end(younger)
+    first, older, younger = forked(home)
     assert home.tip(first) == younger
     assert home.lineage(first) == [first, older]
     findings = found(home)

@@ -6,29 +6,18 @@ import json
 from collections.abc import Callable
 
 import pytest
+from tests.hermes.families import FIRST, unlinked
 from tests.hermes.home import HermesHome, assistant, user
+from tests.hermes.judging import listed, told
 from tests.hermes.scenes import Scene
 
 from statemend.audit.engine import audit
 
 Homes = Callable[..., HermesHome]
-FIRST = "20261110_090000_000011"
 GOAL = "Which birds sing at night?"
 RULES = ("LIN007", "LIN011", "LIN013")
 #: Releases that never fill in what a bare row lacks.
 FORGETTING = ("0.13.0", "0.16.0")
-
-
-def told(home: HermesHome, *rules: str) -> list[tuple[str, str, str | None]]:
-    """Rule, verdict and session of each finding; the running release is stopped first."""
-    home.stop()
-    outcome = audit(home.path, rules=rules or ("LIN",), now=home.now)
-    assert outcome.undetermined == ()
-    return [(one.rule, one.verdict.value, one.subject.session) for one in outcome.findings]
-
-
-def listed(home: HermesHome) -> set[str]:
-    return {row["id"] for row in home.store("list_sessions_rich")}
 
 
 def test_a_home_in_use_is_silent(lived_in: Callable[[str], Scene], version: str) -> None:
@@ -109,20 +98,6 @@ def test_the_migration_hides_a_chat_that_went_on_in_an_unmarked_branch(
     assert home.gateway_session("42") == branch
     assert branch not in listed(home)
     assert told(home) == [("LIN007", "fault", branch)]
-
-
-def unlinked(home: HermesHome) -> list[str]:
-    """Three segments of one conversation as releases before 0.13 left them, by rows that this one accepts."""
-    prefix = home.summary_prefix()
-    ids = [f"20260801_09000{number}_0000aa" for number in range(3)]
-    for number, session in enumerate(ids):
-        home.create_session(session)
-        home.append(session, "user", "What of my taxes?" if number == 0 else f"{prefix} They spoke of taxes.")
-        home.append(session, "assistant", f"Answer {number}", finish_reason="stop")
-        home.store("update_token_counts", session, 900, 90, api_call_count=1)
-        home.end(session)
-        home.title(session, "Taxes" if number == 0 else f"Taxes #{number + 1}")
-    return ids
 
 
 @pytest.mark.fires("LIN013")

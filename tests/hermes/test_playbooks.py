@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hermes.families import forget, forked
 from tests.hermes.home import FORMATS, HermesHome, Oracle, assistant, user
 from tests.hermes.oracles import copy_store
-from tests.hermes.test_repair_lineage import fork
-from tests.hermes.test_repair_rebuild import forget
 from tests.playbook.conftest import Yes
 
 from statemend.audit.engine import audit
@@ -64,7 +63,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Damaged:
             assert home.export(LOSSY, form).code == 0
         talking = home.chat(ORPHAN)
         talking.turns(2)
-        families = fork(home)
+        families = forked(home)
         calm = home.chat(HEALTHY)
         calm.say(user("hello"), assistant("hi"))
         home.end(HEALTHY)

@@ -15,19 +15,17 @@ from typing import Any
 
 import pytest
 from tests.hermes.home import HermesHome
-from tests.hermes.writer import Writer
+from tests.hermes.writer import Writer, hide_holders
 from tests.repair import plans
 
 from statemend.audit.finding import finding_id
 from statemend.errors import Refused, StatemendError, StoreHeld, VerificationFailed
-from statemend.repair import preflight
 from statemend.repair.apply import apply
 from statemend.repair.perform import perform
 from statemend.repair.plan import Plan
 from statemend.repair.run import Run, RunFolder, State
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
-from statemend.store import connection, writing
 
 Homes = Callable[..., HermesHome]
 
@@ -50,12 +48,6 @@ APPLY = (
     "undo record written",
 )
 UNDO = ("undo begun", "undo snapshot verified", "undo fence entered", "undo proven")
-
-
-def hide_holders(patch: pytest.MonkeyPatch) -> None:
-    """No process is seen to hold the store, as if it had opened it a moment later: only the fence is left."""
-    for module in (connection, writing, preflight):
-        patch.setattr(module, "find_holders", lambda bundle: ())
 
 
 class Arena:

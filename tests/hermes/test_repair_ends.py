@@ -6,16 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.hermes.families import FIRST, damage
 from tests.hermes.home import HermesHome
-from tests.hermes.test_lifecycle import damage
-from tests.hermes.test_repair_lineage import digest, repaired
+from tests.hermes.judging import digest, repaired
 
 from statemend.audit.engine import audit
 from statemend.repair.run import State
 from statemend.repair.undo import undo
 
 Homes = Callable[..., HermesHome]
-FIRST = "20261110_090000_000011"
 
 
 def half_ended(home: HermesHome, column: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.hermes.home import HermesHome
-from tests.hermes.test_repair_lineage import digest, repaired
+from tests.hermes.judging import digest, repaired
 
 from statemend.audit.engine import audit
 from statemend.repair.run import State

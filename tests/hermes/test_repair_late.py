@@ -7,16 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.hermes.families import FIRST, branched, unlinked, unmark
 from tests.hermes.home import HermesHome, assistant, user
-from tests.hermes.test_lineage_late import branched, unmark
-from tests.hermes.test_lineage_strays import unlinked
-from tests.hermes.test_repair_lineage import alarms, contents, digest, listed, repaired
+from tests.hermes.judging import alarms, contents, digest, listed, repaired
 
 from statemend.repair.run import State
 from statemend.repair.undo import undo
 
 Homes = Callable[..., HermesHome]
-FIRST = "20261110_090000_000011"
 NEWEST = ["0.19.0", "0.22.2"]
 
 

@@ -3,102 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
+from tests.hermes.families import FIRST, damage, forked, hijacked, rotated
 from tests.hermes.home import HermesError, HermesHome, assistant, user
-from tests.hermes.test_lineage_rules import damage, rotated
+from tests.hermes.judging import alarms, contents, digest, listed, planned, repaired
 
-from statemend.audit.engine import audit
-from statemend.repair.apply import apply
-from statemend.repair.plan import Plan, dump
-from statemend.repair.planner import make_plan
-from statemend.repair.run import Run, State
+from statemend.repair.run import State
 from statemend.repair.undo import undo
-from statemend.store.connection import open_for_audit
-from statemend.store.identity import store_digest
 
 Homes = Callable[..., HermesHome]
-FIRST = "20261110_090000_000011"
 NEWEST = ["0.19.0", "0.22.2"]
 UPGRADES = [("0.16.0", "0.19.0"), ("0.13.0", "0.22.2")]
-
-
-def planned(home: HermesHome, choose: Mapping[str, str] | None = None) -> Plan:
-    """The plan for a stopped home; ``choose`` is the option to take for each recipe that asks."""
-    home.stop()
-    plan = make_plan(home.path, now=home.now)
-    wanted = dict(choose or {})
-    choices = tuple(
-        msgspec.structs.replace(choice, chosen=wanted.pop(choice.id.rpartition("/")[2], None))
-        for choice in plan.choices
-    )
-    assert not wanted, "no such choice"
-    return msgspec.structs.replace(plan, choices=choices)
-
-
-def repaired(home: HermesHome, choose: Mapping[str, str] | None = None) -> Run:
-    """Plan, choose and apply; the release runs again afterwards."""
-    plan = planned(home, choose)
-    assert plan.selected()
-    file = home.path.parent / "plan.json"
-    file.write_bytes(dump(plan))
-    run = apply(file, now=home.now)
-    assert run.state is State.APPLIED
-    home.restart()
-    return run
-
-
-def alarms(home: HermesHome) -> list[tuple[str, str | None]]:
-    home.stop()
-    found = audit(home.path, rules=["LIN"], now=home.now)
-    assert found.undetermined == ()
-    return [(one.rule, one.subject.session) for one in found.findings]
-
-
-def listed(home: HermesHome) -> set[str]:
-    """The sessions that a picker of the release shows."""
-    return {row["id"] for row in home.store("list_sessions_rich", limit=100)}
-
-
-def contents(home: HermesHome) -> list[list[object]]:
-    return home.rows("SELECT id, session_id, role, content FROM messages ORDER BY id")
-
-
-def digest(home: HermesHome) -> str:
-    home.stop()
-    with open_for_audit(home.state_db) as store:
-        return store_digest(store)
-
-
-def fork(home: HermesHome) -> tuple[str, str, str]:
-    """A conversation compressed twice: the first session and both continuations, the older first."""
-    first, older = rotated(home)
-    home.store("reopen_session", first)
-    again = home.resume(first)
-    again.turns(8, "pond")
-    younger = again.rotate()
-    again.say(user("Fish?"), assistant("Two."))
-    home.end(younger)
-    return first, older, younger
-
-
-def hijacked(home: HermesHome, newer: str) -> tuple[str, str]:
-    """An unmarked subagent run beside the continuation, upgraded; the run and the continuation."""
-    chat = home.chat(FIRST)
-    chat.turns(5, "garden")
-    run = chat.delegate("Which birds sing at night?")
-    run.say(user("Which birds sing at night?"), assistant("Nightingales do."))
-    run.close()
-    chat.turns(5, "shed")
-    home.title(FIRST, "Garden")
-    continuation = chat.rotate()
-    chat.say(user("And the fence?"), assistant("Paint it."))
-    home.end(continuation)
-    home.upgrade(newer)
-    return run.session_id, continuation
 
 
 @pytest.mark.parametrize("release", NEWEST)
@@ -148,7 +66,7 @@ def test_one_continuation_is_followed_and_the_other_stays_as_a_branch(
     hermes_home: Homes, release: str, keep: str
 ) -> None:
     home = hermes_home(release)
-    first, older, younger = fork(home)
+    first, older, younger = forked(home)
     before = contents(home)
     kept, other = (older, younger) if keep == "older" else (younger, older)
 
@@ -284,7 +202,7 @@ def marked(home: HermesHome) -> None:
 
 @pytest.mark.parametrize(
     ("break_it", "recipe"),
-    [(cut, "relink"), (dead, "dead-end"), (fork, "fork"), (marked, "untag")],
+    [(cut, "relink"), (dead, "dead-end"), (forked, "fork"), (marked, "untag")],
     ids=["relink", "dead-end", "fork", "untag"],
 )
 @pytest.mark.parametrize("release", NEWEST)

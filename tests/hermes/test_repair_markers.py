@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.hermes.families import FIRST
 from tests.hermes.home import HermesHome, assistant, user
-from tests.hermes.test_repair_lineage import alarms, contents, digest, listed, repaired
+from tests.hermes.judging import alarms, contents, digest, listed, repaired
 
 from statemend.repair.run import State
 from statemend.repair.undo import undo
 
 Homes = Callable[..., HermesHome]
-FIRST = "20261110_090000_000011"
 OTHER = "20261110_090500_000012"
 KEY = "agent:main:telegram:dm:7"
 NEWEST = ["0.19.0", "0.22.2"]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
+from tests.hermes.families import damage, rotated
 from tests.hermes.home import HermesHome, assistant, user
-from tests.hermes.test_lineage_rules import damage, rotated
-from tests.hermes.test_repair_lineage import planned
+from tests.hermes.judging import planned
 
 from statemend.repair.apply import apply
 from statemend.repair.plan import dump

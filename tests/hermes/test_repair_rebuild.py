@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hermes.families import forget
 from tests.hermes.home import DAY, HOUR, Conversation, HermesError, HermesHome, assistant, user
+from tests.hermes.judging import digest, planned
 
 from statemend.repair.apply import apply
-from statemend.repair.plan import Plan, dump
-from statemend.repair.planner import make_plan
+from statemend.repair.plan import dump
 from statemend.repair.run import Run, State
 from statemend.repair.session_row import MARK
 from statemend.repair.undo import undo
-from statemend.store.connection import open_for_audit
-from statemend.store.identity import store_digest
 
 Homes = Callable[..., HermesHome]
 
@@ -27,13 +26,6 @@ NEWEST = ["0.19.0", "0.22.2"]
 OWN = frozenset(
     {"model_config", "pinned", "last_activity_at", "last_activity_description", "last_activity_provenance"}
 )
-
-
-def forget(home: HermesHome, session_id: str) -> None:
-    """What a program without foreign keys does: the row goes, the messages stay."""
-    home.rows("PRAGMA foreign_keys = OFF")
-    home.rows("DELETE FROM sessions WHERE id = ?", session_id)
-    home.rows("PRAGMA foreign_keys = ON")
 
 
 def talk(home: HermesHome) -> Conversation:
@@ -60,11 +52,6 @@ def contents(home: HermesHome) -> list[list[Any]]:
     return home.rows("SELECT * FROM messages ORDER BY id")
 
 
-def planned(home: HermesHome) -> Plan:
-    home.stop()
-    return make_plan(home.path, now=home.now)
-
-
 def repaired(home: HermesHome) -> Run:
     """Plan and apply; the release runs again afterwards."""
     plan = planned(home)
@@ -75,12 +62,6 @@ def repaired(home: HermesHome) -> Run:
     assert (run.state, run.new, run.remaining) == (State.APPLIED, (), ())
     home.restart()
     return run
-
-
-def digest(home: HermesHome) -> str:
-    home.stop()
-    with open_for_audit(home.state_db) as store:
-        return store_digest(store)
 
 
 @pytest.mark.parametrize("release", NEWEST)

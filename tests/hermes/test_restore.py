@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.hermes.home import HOUR, HermesHome, Oracle, assistant, user
+from tests.hermes.judging import digest
 from tests.hermes.oracles import copy_store
 
 from statemend.repair.apply import apply
@@ -17,8 +18,6 @@ from statemend.repair.plan import Plan, dump
 from statemend.repair.planner import make_plan
 from statemend.repair.run import Run, State
 from statemend.repair.undo import undo
-from statemend.store.connection import open_for_audit
-from statemend.store.identity import store_digest
 
 Homes = Callable[..., HermesHome]
 Ask = Callable[[str], Oracle]
@@ -51,11 +50,6 @@ def taken_back(home: HermesHome) -> str:
     home.stop()
     assert undo(home.path.parent / "run", now=home.now).state is State.UNDONE
     return digest(home)
-
-
-def digest(home: HermesHome) -> str:
-    with open_for_audit(home.state_db) as store:
-        return store_digest(store)
 
 
 def read(oracle: Ask, home: HermesHome, release: str, scratch: Path, **options: Any) -> list[dict[str, Any]]:

@@ -13,7 +13,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from tests.hermes.home import HermesError, HermesHome
+
+from statemend.repair import preflight
+from statemend.store import connection, writing
+
+
+def hide_holders(patch: pytest.MonkeyPatch) -> None:
+    """No process is seen to hold the store, as if it had opened it a moment later: only the fence is left."""
+    for module in (connection, writing, preflight):
+        patch.setattr(module, "find_holders", lambda bundle: ())
 
 
 @dataclass
