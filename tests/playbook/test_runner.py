@@ -166,6 +166,12 @@ def test_a_folder_that_is_no_run_is_left_alone(home: Path, tmp_path: Path) -> No
     assert [path.name for path in other.iterdir()] == ["letter.txt"]
 
 
+def test_a_folder_that_cannot_be_made_is_not_told_to_be_there(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Undetermined, match="cannot be made"):
+        run(HEAD + "  - {do: scan}\n", home, run_dir=tmp_path / "file" / "run")
+
+
 def test_no_cleanup_without_a_passing_verify_whatever_the_file_says(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

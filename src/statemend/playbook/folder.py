@@ -17,7 +17,7 @@ import msgspec
 import statemend
 from statemend.errors import Refused, Undetermined, UsageError
 from statemend.repair.journal import Journal
-from statemend.repair.run import PLAYBOOKS
+from statemend.repair.run import PLAYBOOKS, making
 from statemend.report.playbook_run import PlaybookRun, StepFile, StepResult
 from statemend.store import durable
 
@@ -47,8 +47,7 @@ class PlaybookFolder:
         """Make the folder of a new run. Raises ``Refused`` where something is there already, ``Undetermined``
         where it cannot be made."""
         folder = cls(path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with making(path):
             if not folder.begun:
                 path.mkdir(mode=0o700)
                 durable.sync_folder(path.parent)
@@ -56,12 +55,6 @@ class PlaybookFolder:
             durable.replace(folder.playbook, playbook)
             durable.replace(folder.inputs, _json(inputs))
             durable.replace(folder.versions, _json(versions()))
-        except FileExistsError as error:
-            raise Refused(f"{path}: is there already; name a folder that is not, for this run") from error
-        except OSError as error:
-            raise Undetermined(
-                f"{path}: the run's folder cannot be made ({error.strerror}); name another with --run-dir"
-            ) from error
         return folder
 
     @property

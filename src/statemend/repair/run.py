@@ -67,6 +67,21 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     locked_seconds: float | None = None
 
 
+@contextmanager
+def making(path: Path) -> Iterator[None]:
+    """Within the block the folder of a new run is made. Raises ``Refused`` where something is there already,
+    ``Undetermined`` where it cannot be made."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        yield
+    except OSError as error:
+        if isinstance(error, FileExistsError) and os.path.lexists(path):
+            raise Refused(f"{path}: is there already; name a folder that is not, for this run") from error
+        raise Undetermined(
+            f"{path}: the run's folder cannot be made ({error.strerror}); name another with --run-dir"
+        ) from error
+
+
 class RunFolder:
     """The files of a run. Every one is written once, for this user alone, but for ``run.json`` and the
     journal."""
@@ -86,18 +101,11 @@ class RunFolder:
     def create(cls, path: Path, plan: Plan) -> RunFolder:
         """Make the folder of a new run, with its plan. Raises ``Refused`` where something is there already,
         ``Undetermined`` where it cannot be made."""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = cls(path)
+        with making(path):
             path.mkdir(mode=0o700)
             durable.sync_folder(path.parent)
-            folder = cls(path)
             durable.replace(folder.plan, dump(plan))
-        except FileExistsError as error:
-            raise Refused(f"{path}: is there already; name a folder that is not, for this run") from error
-        except OSError as error:
-            raise Undetermined(
-                f"{path}: the run's folder cannot be made ({error.strerror}); name another with --run-dir"
-            ) from error
         return folder
 
     def log(self, steps: Hook | None = None) -> Journal:
