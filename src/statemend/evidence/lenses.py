@@ -54,10 +54,18 @@ JSONL = Lens(
     record_text=lambda record: _words(record.content, record.tool_calls),
 )
 
+
+def _unix(shown: Any) -> Any:
+    """What is shown, with the line ends of Unix: something may have converted those of the whole file."""
+    if isinstance(shown, tuple):
+        return tuple(map(_unix, shown))
+    return shown.replace("\r\n", "\n").replace("\r", "\n") if isinstance(shown, str) else shown
+
+
 PROMPTS = Lens(
     fidelity=Fidelity.LOSSY,
-    row_keys=lambda row: [(prompt_text(row.content), epoch_second(row.timestamp))],
-    record_keys=lambda record: [(record.content or "", epoch_second(record.timestamp))],
+    row_keys=lambda row: [(_unix(prompt_text(row.content)), epoch_second(row.timestamp))],
+    record_keys=lambda record: [(_unix(record.content or ""), epoch_second(record.timestamp))],
     row_places=lambda row: [epoch_second(row.timestamp)],
     record_places=lambda record: [epoch_second(record.timestamp)],
     row_text=lambda row: prompt_text(row.content),
@@ -91,8 +99,10 @@ def html(zone: Zone) -> Lens:
     """The lens of a page whose clock ran in ``zone``."""
     return Lens(
         fidelity=Fidelity.LOSSY,
-        row_keys=lambda row: [(page_row(row), epoch_second(row.timestamp) or None)],
-        record_keys=lambda record: [(page_record(record), second) for second in zone.seconds(record.clock)],
+        row_keys=lambda row: [(_unix(page_row(row)), epoch_second(row.timestamp) or None)],
+        record_keys=lambda record: [
+            (_unix(page_record(record)), second) for second in zone.seconds(record.clock)
+        ],
         row_places=lambda row: [(row.role, epoch_second(row.timestamp) or None)],
         record_places=lambda record: [(record.role, second) for second in zone.seconds(record.clock)],
         row_text=lambda row: _page_words(page_row(row)),

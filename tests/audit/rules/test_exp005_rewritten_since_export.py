@@ -8,6 +8,9 @@ import pytest
 from tests.audit.builder import DATA, HomeBuilder, facts
 
 from statemend.audit.finding import Severity, Verdict
+from statemend.formats import html, prompts
+from statemend.store.connection import open_for_audit
+from statemend.store.history import View, messages, session_record
 
 pytestmark = pytest.mark.built(
     "EXP005", "what a release rewrites gets new rows; only clean-markers blanks a text in place"
@@ -62,3 +65,29 @@ def test_masked_secrets_are_silent(build: Build) -> None:
     source = DATA / "exports/0.19.0/jsonl/redacted-T.jsonl"
     home.file("session-exports/t.jsonl", source.read_bytes())
     assert home.findings("EXP005") == []
+
+
+WINDOWS = "one\r\ntwo\r\n\r\nthree"
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"], ids=["to those of Unix", "to those of Windows"])
+@pytest.mark.parametrize("kind", ["html", "prompts"])
+def test_converted_line_ends_are_no_other_text(build: Build, kind: str, ends: bytes) -> None:
+    home = build("0.19.0")
+    home.session("s", title="Ends")
+    texts = [WINDOWS, "one\ntwo", WINDOWS + "!"]
+    rows = [home.message("s", "user", text, reasoning=text) for text in texts]
+    with open_for_audit(home.store) as store:
+        session = session_record(store, "s") or {}
+        told = list(messages(store, "s", View.RAW))
+    if kind == "html":
+        page = "".join(html.render([(session, told)], generated_at="2026-11-30 09:00:00"))
+    else:
+        page = prompts.render_markdown([(session, told)])
+    path = home.file(f"session-exports/s.{'html' if kind == 'html' else 'md'}", page)
+    assert home.findings("EXP005") == []
+    path.write_bytes(page.encode().replace(b"\r\n", b"\n").replace(b"\n", ends))
+    assert home.findings("EXP005") == []
+
+    home.sql(f"UPDATE messages SET content = 'other' WHERE id = {rows[-1]}")
+    assert [finding.subject.message_ids for finding in home.findings("EXP005")] == [(rows[-1],)]
