@@ -97,6 +97,11 @@ class Beginning:
         return self._context.store.value(OWNER, (row_id,)) is not None
 
 
+def beginning_of(context: Context) -> Beginning:
+    """What is known of the beginning of the store, asked for once."""
+    return context.once("beginning", lambda: Beginning(context))
+
+
 def in_stores(context: Context, beginning: Beginning) -> Iterator[Older]:
     """Sessions in other stores of this home."""
     for artifact in context.inventory.stores:

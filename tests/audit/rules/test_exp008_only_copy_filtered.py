@@ -56,6 +56,20 @@ def test_only_a_redacted_transcript_is_left(build: Build, version: str) -> None:
     assert facts(finding)["of these masked, as far as can be told"] == 1
 
 
+@pytest.mark.parametrize(
+    ("file", "lost"), [(PROMPTS, PLAN), ("jsonl/redacted-T.jsonl", TOOLS)], ids=["filtered", "redacted"]
+)
+def test_an_export_of_another_store_is_told_by_its_row_ids(build: Build, file: str, lost: str) -> None:
+    home = build("0.19.0", rich=True)
+    put(home, file)
+    (first,) = home.sql(f"SELECT MIN(id) FROM messages WHERE session_id = '{lost}'")[0]
+    delete(home, lost)
+    home.message(COMPACTED, id=first)
+    (finding,) = home.findings("EXP008")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
+    assert "row ids" in finding.summary
+
+
 def test_the_file_that_shows_the_most_is_named_and_times_may_be_unknown(build: Build) -> None:
     home = build()
     prompts = [

@@ -45,7 +45,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from statemend.audit import anew, holes
-from statemend.audit.anew import Beginning
 from statemend.audit.context import Context
 from statemend.audit.deleted import (
     COMPRESSION_ENDS,
@@ -107,7 +106,7 @@ def _may_have_been_here(context: Context, best: Witness, everything: Sequence[Wi
     """Whether the store may have held the session, as far as its row ids tell."""
     named = [row_id for witness in everything for row_id in witness.row_ids]
     if named:
-        beginning = Beginning(context)
+        beginning = anew.beginning_of(context)
         return not any(beginning.is_strange(row_id) for row_id in named)
     within = _ANY_ZONE if best.remains.kind is Kind.HTML else _ONE_TURN
     return best.summary_at is None or may_have_held(context, best.summary_at, within)

@@ -23,14 +23,17 @@ back where `plan --restore` asks for it. For one that is still there, export it 
 history and without `--redact`.
 
 When it is a false alarm
-A text that talks about redaction holds such marks itself. A session may have been deleted so that only this
-remains: what its owner wanted is not in any file, so of a session that is gone it is never called a fault.
+Exports of another store (another profile, another machine) are taken for what is left of this one's sessions,
+unless the id of a message says otherwise. A text that talks about redaction holds such marks itself. A
+session may have been deleted so that only this remains: what its owner wanted is not in any file, so of a
+session that is gone it is never called a fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from statemend.audit import anew
 from statemend.audit.context import Context
 from statemend.audit.facts import listed, moment
 from statemend.audit.finding import Finding, Severity, Verdict
@@ -68,19 +71,25 @@ def _gone(context: Context, session: SessionCoverage, salvager: Salvager) -> Fin
     masked = [each for each in left.messages if each.fidelity is Fidelity.MASKED or each.suspect]
     if not filtered and not masked:
         return None
+    beginning = anew.beginning_of(context)
+    strange = any(
+        beginning.is_strange(each.place.row_id) for each in left.messages if each.place.row_id is not None
+    )
+    where = "Not of this store, by its row ids" if strange else "Not in the store"
     if filtered:
-        summary = "Gone from the store, and only what the user said is left of it."
+        summary = f"{where}, and only what the user said is left of it."
     else:
         number = f"{len(masked):,} of its {len(left.messages):,} messages"
         verb = "are" if len(masked) > 1 else "is"
-        summary = f"Gone from the store, and {number} {verb} left with a mask in the text alone."
+        summary = f"{where}, and {number} {verb} left with a mask in the text alone."
+    severity = Severity.HIGH if filtered else Severity.MEDIUM
     times = [each.at for each in left.messages if each.at is not None]
     return RULE.finding(
         context,
         session=session.session_id,
         artifact=_main(left, context.store.path),
         verdict=Verdict.UNDECIDABLE,
-        severity=Severity.HIGH if filtered else Severity.MEDIUM,
+        severity=Severity.LOW if strange else severity,
         summary=summary,
         evidence=(
             ("messages left", len(left.messages)),
@@ -162,5 +171,5 @@ RULE = Rule(
     recipe="restore",
     doc=__doc__ or "",
     check=check,
-    reads=(READS_SESSIONS, READS_MESSAGES, PRUNABLE, PINNED, LAST_RUN),
+    reads=(READS_SESSIONS, READS_MESSAGES, PRUNABLE, PINNED, LAST_RUN, *anew.READS),
 )
