@@ -45,44 +45,28 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     besides: tuple[Path, ...] = ()
 
 
-class Env:
-    """One step of one run. ``place`` is the step's own folder, ``earlier`` those of its attempts that broke
-    off, the latest first; ``dry`` says that nothing outside the run's folder may be written."""
+class Env(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of one run, the ``number``-th of the playbook, from 0. ``place`` is the step's own folder,
+    ``earlier`` those of its attempts that broke off, the latest first; ``dry`` says that nothing outside the
+    run's folder may be written."""
 
-    def __init__(
-        self,
-        *,
-        playbook: Playbook,
-        number: int,
-        home: Path,
-        inputs: Mapping[str, object],
-        folder: PlaybookFolder,
-        place: Path,
-        earlier: Sequence[Path],
-        results: Mapping[str, StepResult],
-        operator: Operator,
-        answers: Sequence[Answer],
-        dry: bool,
-        progress: Progress | None,
-        hook: Hook | None,
-    ) -> None:
-        self.playbook = playbook
-        self.home = home
-        self.inputs = inputs
-        self.folder = folder
-        self.place = place
-        self.earlier = earlier
-        self.results = results
-        self.operator = operator
-        self.answers = answers
-        self.dry = dry
-        self.progress = progress
-        self.hook = hook
-        self._number = number
+    playbook: Playbook
+    number: int
+    home: Path
+    inputs: Mapping[str, object]
+    folder: PlaybookFolder
+    place: Path
+    earlier: Sequence[Path]
+    results: Mapping[str, StepResult]
+    operator: Operator
+    answers: Sequence[Answer]
+    dry: bool
+    progress: Progress | None
+    hook: Hook | None
 
     def before(self) -> Iterator[Step]:
         """The steps before this one that passed, the latest first."""
-        for step in reversed(self.playbook.steps[: self._number]):
+        for step in reversed(self.playbook.steps[: self.number]):
             result = self.results.get(step.name)
             if result is not None and result.state in PASSING:
                 yield step
@@ -94,7 +78,7 @@ class Env:
     def scan(self, wanted: str | None) -> Path:
         """The folder of the scan of this name, or of the latest, whether or not it passed: it has a report.
         Raises ``Refused`` where there is none."""
-        for step in reversed(self.playbook.steps[: self._number]):
+        for step in reversed(self.playbook.steps[: self.number]):
             result = self.results.get(step.name)
             if (
                 isinstance(step, Scan)

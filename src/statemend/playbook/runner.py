@@ -102,46 +102,42 @@ def run_playbook(
         folder.journal = Journal(folder.journal_file, hook)
         folder.journal.step("begun" if begun is None else "continued", playbook=playbook.name)
         return _Running(
-            run, resolved, folder, named, given, operator, answers, dry_run, tell, progress, hook
+            run=run,
+            playbook=resolved,
+            folder=folder,
+            home=named,
+            inputs=given,
+            operator=operator,
+            answers=answers,
+            dry=dry_run,
+            tell=tell,
+            progress=progress,
+            hook=hook,
         ).go()
 
 
-class _Running:
+class _Running(msgspec.Struct, kw_only=True):
     """One run in progress."""
 
-    def __init__(
-        self,
-        run: PlaybookRun,
-        playbook: Playbook,
-        folder: PlaybookFolder,
-        home: Path,
-        inputs: dict[str, Any],
-        operator: Operator,
-        answers: Sequence[Answer],
-        dry: bool,
-        tell: Tell | None,
-        progress: Progress | None,
-        hook: Hook | None,
-    ) -> None:
-        self._run = run
-        self._playbook = playbook
-        self._folder = folder
-        self._home = home
-        self._inputs = inputs
-        self._operator = operator
-        self._answers = answers
-        self._dry = dry
-        self._tell = tell
-        self._progress = progress
-        self._hook = hook
-        self._results: dict[str, StepResult] = {}
+    run: PlaybookRun
+    playbook: Playbook
+    folder: PlaybookFolder
+    home: Path
+    inputs: dict[str, Any]
+    operator: Operator
+    answers: Sequence[Answer]
+    dry: bool
+    tell: Tell | None
+    progress: Progress | None
+    hook: Hook | None
+    results: dict[str, StepResult] = {}
 
     def go(self) -> PlaybookRun:
-        for number, step in enumerate(self._playbook.steps):
-            result = self._folder.finished(number + 1, step.name) or self._step(number, step)
-            self._results[step.name] = result
-            if self._tell is not None:
-                self._tell(result)
+        for number, step in enumerate(self.playbook.steps):
+            result = self.folder.finished(number + 1, step.name) or self._step(number, step)
+            self.results[step.name] = result
+            if self.tell is not None:
+                self.tell(result)
             self._save(RunState.RUNNING)
             if result.state is StepState.WAITING:
                 return self._end(RunState.WAITING)
@@ -154,41 +150,41 @@ class _Running:
             return self._result(
                 step, Outcome(state=StepState.SKIPPED, summary=f"{lacking} did not pass"), began
             )
-        earlier = self._folder.attempts(number + 1, step.name)
-        place = self._folder.new_attempt(number + 1, step.name)
-        self._folder.journal.step("step begun", step=step.name, kind=step.kind)
-        if self._progress is not None:
-            self._progress(f"{step.name}: {step.title or step.kind}")
+        earlier = self.folder.attempts(number + 1, step.name)
+        place = self.folder.new_attempt(number + 1, step.name)
+        self.folder.journal.step("step begun", step=step.name, kind=step.kind)
+        if self.progress is not None:
+            self.progress(f"{step.name}: {step.title or step.kind}")
         env = Env(
-            playbook=self._playbook,
+            playbook=self.playbook,
             number=number,
-            home=self._home,
-            inputs=self._inputs,
-            folder=self._folder,
+            home=self.home,
+            inputs=self.inputs,
+            folder=self.folder,
             place=place,
             earlier=earlier,
-            results=self._results,
-            operator=self._operator,
-            answers=self._answers,
-            dry=self._dry,
-            progress=self._progress,
-            hook=self._hook,
+            results=self.results,
+            operator=self.operator,
+            answers=self.answers,
+            dry=self.dry,
+            progress=self.progress,
+            hook=self.hook,
         )
         outcome = _outcome(step, env)
         result = self._result(step, outcome, began)
         if outcome.state is StepState.WAITING:
-            self._folder.journal.step("waiting", step=step.name)
-            return msgspec.structs.replace(result, folder=place.relative_to(self._folder.path).as_posix())
-        kept = self._folder.finish(place, result, besides=outcome.besides)
-        self._folder.journal.step("step finished", step=step.name, state=kept.state.value)
+            self.folder.journal.step("waiting", step=step.name)
+            return msgspec.structs.replace(result, folder=place.relative_to(self.folder.path).as_posix())
+        kept = self.folder.finish(place, result, besides=outcome.besides)
+        self.folder.journal.step("step finished", step=step.name, state=kept.state.value)
         return kept
 
     def _lacking(self, number: int, step: Step) -> str | None:
         """The first step that this one needs and that did not pass."""
         needs = step.needs
         if needs is None:
-            needs = (self._playbook.steps[number - 1].name,) if number else ()
-        return next((need for need in needs if self._results[need].state not in PASSING), None)
+            needs = (self.playbook.steps[number - 1].name,) if number else ()
+        return next((need for need in needs if self.results[need].state not in PASSING), None)
 
     def _result(self, step: Step, outcome: Outcome, began: float) -> StepResult:
         return StepResult(
@@ -204,22 +200,22 @@ class _Running:
         )
 
     def _save(self, state: RunState) -> PlaybookRun:
-        results = tuple(self._results.values())
-        self._run = self._folder.save(
+        results = tuple(self.results.values())
+        self.run = self.folder.save(
             msgspec.structs.replace(
-                self._run,
+                self.run,
                 state=state,
                 steps=results,
                 exit_code=max((result.exit_code for result in results), default=0),
                 finished_at=None if state is RunState.RUNNING else time.time(),
             )
         )
-        return self._run
+        return self.run
 
     def _end(self, state: RunState) -> PlaybookRun:
-        self._folder.journal.step(state.value)
+        self.folder.journal.step(state.value)
         run = self._save(state)
-        self._folder.seal()
+        self.folder.seal()
         return run
 
 
