@@ -120,6 +120,13 @@ def test_an_applied_plan_whose_run_is_gone_changes_nothing(newest: Path, tmp_pat
     assert folder_of(store) == before
 
 
+@pytest.mark.parametrize("given", ["'abc'", "9e999", "NULL"])
+def test_a_highest_id_that_is_no_number_stops_nothing(newest: Path, tmp_path: Path, given: str) -> None:
+    store, file = plans.orphaned(tmp_path, newest)
+    plans.change(store, f"UPDATE sqlite_sequence SET seq = {given} WHERE name = 'messages'")
+    assert apply(file, now=plans.NOW).state is State.APPLIED
+
+
 def test_the_id_of_a_plan_leads_nowhere_else(newest: Path, tmp_path: Path) -> None:
     _, file = plans.orphaned(tmp_path, newest)
     plans.write(msgspec.structs.replace(bounds.read(file), id="/../../x"), file)

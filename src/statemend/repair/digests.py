@@ -81,8 +81,9 @@ def sequence(store: Store) -> dict[str, int]:
     """The highest id that each table with ``AUTOINCREMENT`` ever gave; empty where none has."""
     if "sqlite_sequence" not in store.schema.tables:
         return {}
-    rows = store.rows("SELECT name, MAX(seq) FROM main.sqlite_sequence WHERE seq IS NOT NULL GROUP BY name")
-    return {str(name): int(seq) for name, seq in rows}
+    # What is no number there counts as SQLite counts it.
+    rows = store.rows("SELECT name, MAX(CAST(seq AS INTEGER)) FROM main.sqlite_sequence GROUP BY name")
+    return {str(name): seq for name, seq in rows if seq is not None}
 
 
 #: One broken reference: table, row id (``None`` in a table without), table referred to, number of the key.
