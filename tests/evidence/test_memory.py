@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.evidence.scene import SUMMARY, Scene, causes
 
-from statemend.evidence.attribution import attribute
+from statemend.evidence.attribution import attribute, stored
 from statemend.evidence.causes import Cause, Scope
 from statemend.evidence.inventory import find_home, take
 from statemend.evidence.memory import cleaned
 from statemend.formats.save_markdown import render_message
-from statemend.store.connection import open_for_audit
+from statemend.store.connection import Store, open_for_audit
 from statemend.store.history import View, messages
 
 SECRET = "please use sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789 for the call"
@@ -267,3 +268,20 @@ def test_coverage_is_the_complement_of_what_is_missing(
         assert [each.message_id for each in found.missing] == [
             n + 1 for n in range(len(texts)) if n not in kept
         ]
+
+
+def test_a_session_is_read_once_for_all_that_may_be_of_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.say("what now?", 1.0).say("this", 2.0, role="assistant")
+    for number in range(5):
+        save(scene, user("what now?"), assistant("this"), session_id=None, name=f"{number}.json")
+    read: list[str] = []
+
+    def counting(store: Store, session_id: str) -> Iterator[tuple[str, str]]:
+        read.append(session_id)
+        return stored(store, session_id)
+
+    monkeypatch.setattr("statemend.evidence.attribution.stored", counting)
+    assert attributed(scene) == [("s1", ())] * 5
+    assert read == ["s1"]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.evidence.scene import Scene
 
+from statemend.evidence.attribution import said
 from statemend.evidence.inventory import find_home, take
-from statemend.evidence.salvage import salvage
-from statemend.formats.artifact import Kind
+from statemend.evidence.salvage import Salvager, salvage
+from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.store.connection import open_for_audit
 
 TALK = [f"{word} number {turn}" for turn in range(3) for word in ("question", "answer")]
@@ -109,3 +111,26 @@ def test_it_counts_for_none_where_another_session_may_be_meant(scene: Scene, pla
     if place != "store":
         lose(scene, "s2")
     assert texts(scene) == TALK
+
+
+def test_each_is_read_once_for_all_sessions_in_which_nothing_of_it_was_said(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(scene.session("s2"), "s2", [f"{text} of the other" for text in TALK])
+    for number in range(4):
+        save(scene, [f"{text} of file {number}" for text in TALK], f"{number}.json")
+    save(scene, TALK + LATER)
+    scene.export(Kind.JSONL)
+    scene.export(Kind.JSONL, "s2")
+    read: list[str] = []
+
+    def counting(artifact: Artifact, section: Section) -> Iterator[tuple[str, str]]:
+        read.append(Path(artifact.path).suffix)
+        return said(artifact, section)
+
+    monkeypatch.setattr("statemend.evidence.nameless.said", counting)
+    with open_for_audit(scene.rows.path) as store:
+        salvager = Salvager(store, take(find_home(scene.root), store=store))
+        found = [len(salvager.session(each).messages) for each in ("s1", "s2")]
+    assert found == [len(TALK + LATER), len(TALK)]
+    assert read.count(".json") == 5 + 1

@@ -9,7 +9,8 @@ named and nothing is guessed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -58,12 +59,20 @@ def attribute(store: Store, inventory: Inventory) -> tuple[Attribution, ...]:
     probes: dict[bytes, set[int]] = {}
     for number, (artifact, section) in enumerate(nameless):
         for text in _probes(artifact, section):
-            probes.setdefault(_digest(text), set()).add(number)
+            probes.setdefault(digest_of(text), set()).add(number)
     holders: list[set[str]] = [set() for _ in nameless]
     for session_id, content in store.rows(USER_TEXTS) if probes else ():
-        for number in probes.get(_digest(spoken("user", decode_content(content))), ()):
+        for number in probes.get(digest_of(spoken("user", decode_content(content))), ()):
             holders[number].add(session_id)
-    return tuple(_settled(store, *nameless[number], sorted(found)) for number, found in enumerate(holders))
+
+    @lru_cache(maxsize=_MOST)
+    def spoken_in(session_id: str) -> tuple[bytes, ...]:
+        """What was said in a session of the store: many transcripts may be compared with it."""
+        return tuple(map(_mark, stored(store, session_id)))
+
+    return tuple(
+        _settled(store, *nameless[number], sorted(found), spoken_in) for number, found in enumerate(holders)
+    )
 
 
 def _probes(artifact: Artifact, section: Section) -> tuple[str, ...]:
@@ -72,7 +81,13 @@ def _probes(artifact: Artifact, section: Section) -> tuple[str, ...]:
     return tuple(dict.fromkeys((asked[0], asked[-1], max(asked, key=len)))) if asked else ()
 
 
-def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequence[str]) -> Attribution:
+def _settled(
+    store: Store,
+    artifact: Artifact,
+    section: Section,
+    holders: Sequence[str],
+    spoken_in: Callable[[str], Sequence[bytes]],
+) -> Attribution:
     def result(session_id: str | None, candidates: Sequence[str], reason: str) -> Attribution:
         return Attribution(artifact, section, session_id, tuple(candidates), reason)
 
@@ -84,10 +99,10 @@ def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequen
         return result(None, (), "no session of the store has its texts")
     if len(holders) > _MOST:
         return result(None, (), f"{len(holders):,} sessions have one of its texts, too many to be compared")
-    shown = list(said(artifact, section))
+    shown = list(map(_mark, said(artifact, section)))
     if len(shown) < _ENOUGH:
         return result(None, holders, "it says too little to tell whose it is")
-    fitting = [each for each in holders if fits(shown, list(stored(store, each)))]
+    fitting = [each for each in holders if fits(shown, spoken_in(each))]
     if len(fitting) == 1:
         return result(fitting[0], (), f"its {len(shown):,} texts are this session's, and no other has them")
     if fitting:
@@ -95,7 +110,7 @@ def _settled(store: Store, artifact: Artifact, section: Section, holders: Sequen
     return result(None, (), "no session has its texts in their order")
 
 
-def fits(shown: Sequence[tuple[str, str]], whole: Sequence[tuple[str, str]]) -> bool:
+def fits(shown: Sequence[object], whole: Sequence[object]) -> bool:
     """Whether two transcripts may be of one session: one of them has every text of the other, in order."""
     return _within(shown, whole) or (len(whole) >= _ENOUGH and _within(whole, shown))
 
@@ -123,5 +138,12 @@ def said(artifact: Artifact, section: Section) -> Iterator[tuple[str, str]]:
             yield record.role, text
 
 
-def _digest(text: str) -> bytes:
+def _mark(said: tuple[str, str]) -> bytes:
+    """A role and a text in few bytes."""
+    role, text = said
+    return role.encode() + digest_of(text)
+
+
+def digest_of(text: str) -> bytes:
+    """A text in few bytes."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

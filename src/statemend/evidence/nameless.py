@@ -7,8 +7,9 @@ store, another store or any file knows could be meant as well. Where that is not
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from statemend.evidence.attribution import USER_TEXTS, fits, said, stored
+from statemend.evidence.attribution import USER_TEXTS, digest_of, fits, said, stored
 from statemend.evidence.inventory import Inventory
 from statemend.evidence.memory import spoken
 from statemend.formats.artifact import Artifact, Section
@@ -23,23 +24,44 @@ Texts = list[tuple[str, str]]
 _ENOUGH, _TELLING = 3, 12
 
 
-def found_for(
-    store: Store, inventory: Inventory, session_id: str, named: Sections
-) -> list[tuple[Artifact, Section]]:
-    """The sections without a session that are of this one; ``named`` are those that name it.
+class Nameless:
+    """The sections without a session, by what the user says in them: each is read once for that, and again
+    for the sessions in which the same was said."""
 
-    Raises ``StoreUnreadable`` when the store, ``Undetermined`` when an artifact cannot be read.
-    """
-    nameless = [each for each in inventory.sections() if not each[1].session_id]
-    if not nameless:
-        return []
-    own = [texts for texts in _of_session(store, session_id, named) if texts]
-    shown = [(each, _words(said(*each))) for each in nameless]
-    fitting = [(each, texts) for each, texts in shown if any(_is_one(texts, other) for other in own)]
-    if not fitting:
-        return []
-    rivals = _rivals(store, inventory, session_id, [texts for _, texts in fitting])
-    return [each for (each, texts), others in zip(fitting, rivals, strict=True) if not others]
+    def __init__(self, store: Store, inventory: Inventory) -> None:
+        self._store = store
+        self._inventory = inventory
+        self._sections = [each for each in inventory.sections() if not each[1].session_id]
+
+    def of(self, session_id: str, named: Sections) -> list[tuple[Artifact, Section]]:
+        """Those that are of this session; ``named`` are the sections that name it.
+
+        Raises ``StoreUnreadable`` when the store, ``Undetermined`` when an artifact cannot be read.
+        """
+        if not self._sections:
+            return []
+        own = [texts for texts in _of_session(self._store, session_id, named) if texts]
+        asked = {mark for texts in own for mark in _marks(texts)}
+        numbers = sorted({number for mark in asked for number in self._by_mark.get(mark, ())})
+        shown = ((self._sections[number], _words(said(*self._sections[number]))) for number in numbers)
+        fitting = [(each, texts) for each, texts in shown if any(_is_one(texts, other) for other in own)]
+        if not fitting:
+            return []
+        rivals = _rivals(self._store, self._inventory, session_id, [texts for _, texts in fitting])
+        return [each for (each, _), others in zip(fitting, rivals, strict=True) if not others]
+
+    @cached_property
+    def _by_mark(self) -> dict[bytes, list[int]]:
+        found: dict[bytes, list[int]] = {}
+        for number, each in enumerate(self._sections):
+            for mark in _marks(_words(said(*each))):
+                found.setdefault(mark, []).append(number)
+        return found
+
+
+def _marks(texts: Texts) -> set[bytes]:
+    """The texts of the user that are long enough to tell, in few bytes each."""
+    return {digest_of(text) for role, text in texts if role == "user" and len(text) >= _TELLING}
 
 
 def _of_session(store: Store, session_id: str, named: Sections) -> Iterator[Texts]:

@@ -14,7 +14,7 @@ import msgspec
 
 from statemend.evidence.gaps import gaps_of
 from statemend.evidence.inventory import Inventory
-from statemend.evidence.nameless import found_for
+from statemend.evidence.nameless import Nameless
 from statemend.evidence.rows import Fidelity
 from statemend.evidence.saved import Conflict, Gap, Lack, Place, Salvage, Saved, Used
 from statemend.evidence.shown import Source, as_message, shown_by, sources_of, state_of, text_of_prompt
@@ -42,9 +42,9 @@ class Salvager:
 
     def __init__(self, store: Store, inventory: Inventory) -> None:
         self._store = store
-        self._inventory = inventory
         self._named = inventory.by_session()
         self._copied = inventory.stores_by_session()
+        self._nameless = Nameless(store, inventory)
 
     def session(self, session_id: str) -> Salvage:
         """:func:`salvage` of one session."""
@@ -55,7 +55,7 @@ class Salvager:
         """The parts of artifacts, and of other stores, that are of one session: those that name it, and those
         that name none and are certainly its."""
         named = [*self._named.get(session_id, ()), *self._copied.get(session_id, ())]
-        return [*named, *found_for(self._store, self._inventory, session_id, named)] if named else named
+        return [*named, *self._nameless.of(session_id, named)] if named else named
 
 
 def _put_together(store: Store, session_id: str, sources: Sequence[Source]) -> Salvage:
