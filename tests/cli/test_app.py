@@ -161,3 +161,19 @@ def test_it_runs_as_a_module() -> None:
 
 def test_formats_of_scan_are_those_that_a_name_tells() -> None:
     assert set(scan._BY_SUFFIX.values()) == set(scan.Format) - {scan.Format.TABLE, scan.Format.SUMMARY}
+
+
+def test_an_interrupt_while_the_command_line_loads_is_no_traceback() -> None:
+    told = python(
+        "-c",
+        "import builtins, runpy, signal\n"
+        "loading = builtins.__import__\n"
+        "def interrupted(name, *rest, **more):\n"
+        "    if name == 'typer':\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    return loading(name, *rest, **more)\n"
+        "builtins.__import__ = interrupted\n"
+        "runpy.run_module('statemend', run_name='__main__')",
+    )
+    assert (told.returncode, told.stdout) == (130, "")
+    assert told.stderr == "statemend: interrupted before it was done\n"
