@@ -92,6 +92,17 @@ def test_the_newest_of_the_surest_that_left_it_out_is_named(build: Build, listed
     assert finding.verdict is (Verdict.RISK if listed else Verdict.UNDECIDABLE)
 
 
+def test_one_whose_messages_were_stored_later_may_have_been_brought_in(build: Build) -> None:
+    home = chats(build())
+    exported(home, *ALL)
+    home.chat("later", 2, started_at=AT + 50, ended_at=AT + 90)
+    home.sql(f"UPDATE messages SET timestamp = {AT + 60} WHERE session_id = 'later'")
+    home.sql("UPDATE messages SET id = id + 1000 WHERE session_id = 'open'")
+    (finding,) = home.findings("EXP009")
+    assert (finding.verdict, finding.severity) == (Verdict.UNDECIDABLE, Severity.LOW)
+    assert facts(finding)["its messages were stored after that"] is True
+
+
 NEAR_MISSES = {
     "it is in the export": ("", (*ALL, "open")),
     "another ended session is not in it either": ("", ("s0", "s2", "s3")),

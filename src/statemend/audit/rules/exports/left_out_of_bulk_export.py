@@ -19,7 +19,8 @@ file either. A JSONL file that says when each session was last active lists all 
 and one of 0.17 or older takes open ones: of these nothing is said. Nor is anything said of one that has a
 session twice, one that was open, or its sessions in another order than Hermes chooses them in. Exports of
 single sessions that somebody joined in that order are the very same bytes, so of a JSONL file this is
-undecidable. When a file with many sessions was made is told by its own time.
+undecidable. So it is where all messages of the session were stored after the export: then it was brought in
+later, or its rows were written anew. When a file with many sessions was made is told by its own time.
 
 What to do
 Export the session by itself, or everything without a filter, which takes open sessions too.
@@ -38,6 +39,7 @@ from statemend.audit.context import Context
 from statemend.audit.facts import is_time, listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
 from statemend.audit.rule import READS_MESSAGES, Family, Level, Rule
+from statemend.audit.vanished import STORED_BEFORE
 from statemend.evidence.bulk_exports import Bulk, bulk_exports
 
 SESSIONS = """
@@ -103,17 +105,19 @@ def _left_out(bulk: Bulk, sessions: Mapping[str, Session]) -> list[str]:
 
 
 def _finding(context: Context, session: Session, bulk: Bulk, unheld: tuple[int, ...] | None) -> Finding:
-    joined = bulk.may_be_joined
+    before = context.store.value(STORED_BEFORE, (session.id,))
+    brought_in = is_time(before) and before > bulk.at
+    unsure = bulk.may_be_joined or brought_in
     return RULE.finding(
         context,
         session=session.id,
         artifact=bulk.path,
         message_ids=unheld or (),
-        verdict=Verdict.UNDECIDABLE if joined else None,
-        severity=Severity.LOW if joined else None,
+        verdict=Verdict.UNDECIDABLE if unsure else None,
+        severity=Severity.LOW if unsure else None,
         summary="Open when all around it was exported, so it was left out, and no other file holds it."
-        if not joined
-        else "In no file, and this one has all around it: a filter left it out, or nobody asked for it.",
+        if not unsure
+        else "No file holds it, and all around it was exported: a filter left it out, or something else.",
         evidence=(
             ("title", words(session.title)),
             ("source", words(session.source, 40)),
@@ -121,7 +125,8 @@ def _finding(context: Context, session: Session, bulk: Bulk, unheld: tuple[int, 
             ("ended at", "open" if session.ended_at is None else moment(session.ended_at)),
             ("bulk export made at", moment(bulk.at)),
             ("known to be one by", bulk.known_by),
-            ("exports of single sessions, joined, look the same", joined or None),
+            ("exports of single sessions, joined, look the same", bulk.may_be_joined or None),
+            ("its messages were stored after that", brought_in or None),
             ("sessions in it", len(bulk.sessions)),
             ("some of them", listed(sorted(bulk.sessions))),
             ("messages in no file", None if unheld is None else len(unheld)),
@@ -140,5 +145,5 @@ RULE = Rule(
     verdict=Verdict.RISK,
     doc=__doc__ or "",
     check=check,
-    reads=(SESSIONS, READS_MESSAGES),
+    reads=(SESSIONS, READS_MESSAGES, STORED_BEFORE),
 )
