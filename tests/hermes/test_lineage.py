@@ -171,6 +171,22 @@ def test_a_session_that_the_newest_release_moved_to_its_profile_is_an_open_quest
     assert alone.verdict is Verdict.UNDECIDABLE
 
 
+def test_a_continuation_stored_when_a_long_turn_ended_is_not_said_to_have_been_rewritten(
+    hermes_home: Make,
+) -> None:
+    """Nothing was replaced: its parent was deleted."""
+    home = hermes_home("0.16.0")
+    chat = home.chat(PARENT)
+    chat.turns(8)
+    home.break_next("append_message")
+    continuation = chat.rotate(stored=False)
+    chat.say(user("are you there?"), assistant("I am"), gap=900)
+    home.delete(PARENT)
+    (found,) = [one for one in audited(home).findings if one.rule == "LIN009"]
+    assert (found.verdict, found.subject.session) == (Verdict.LEFTOVER, continuation)
+    assert "was replaced, or deleted" in found.summary
+
+
 def test_a_ring_of_parents_made_by_another_tool(hermes_home: Make) -> None:
     home = hermes_home("0.19.0")
     first, second = home.create_session(PARENT), home.create_session("20260801_100000_bbbbbb")

@@ -23,7 +23,7 @@ from statemend.store.message import MESSAGE_COLUMNS, Message, RowState, message_
 ORPHANED = "__orphaned__"
 #: A continuation begins this close (seconds) to the end of the session it continues.
 HANDOFF_WINDOW = 300.0
-#: A session that is this much (seconds) older than its first row was rewritten in place.
+#: A session that is this much (seconds) older than its first row may have been rewritten in place.
 REWRITTEN_AFTER = 60.0
 #: A continuation begins with up to a few protected messages of its parent, then the summary.
 OPENING_ROWS = 8

@@ -124,7 +124,7 @@ def test_a_rewrite_in_place_is_a_leftover(build: Build) -> None:
     cut(home, started_at=START - 4000)
     (finding,) = home.findings("LIN009")
     assert finding.verdict is Verdict.LEFTOVER
-    assert "replaced by a summary" in finding.summary
+    assert "was replaced, or deleted" in finding.summary
 
 
 @pytest.mark.parametrize(

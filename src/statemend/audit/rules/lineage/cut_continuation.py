@@ -10,7 +10,8 @@ went on under the new id and stored it later without its parent. Deleting or pru
 the same: its children lose their parent link. So does an import (0.19 and newer) without the older session,
 or before it. Up to 0.17 (and once more in 0.18) the gateway's automatic compression replaced all rows of a
 session by summary and tail: then the session began long before its first row, the older text is gone from the
-store, and there is nothing to link.
+store, and there is nothing to link. Up to 0.18 a continuation of which the older session was deleted looks
+the same where a long turn stored its first rows.
 
 How we know
 The row with the lowest id of a session without a parent is a compaction summary, by its flag or by the way
@@ -69,7 +70,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dict[str, str]) -> Finding:
-    rewritten = root.summary_at - root.started_at >= REWRITTEN_AFTER
+    late = root.summary_at - root.started_at >= REWRITTEN_AFTER
     doubted = [
         found.parent
         for found in matches
@@ -89,9 +90,9 @@ def _finding(context: Context, root: CutRoot, matches: list[Match], parents: dic
         verdict, severity = Verdict.LEFTOVER, Severity.LOW
         summary = "The session that this one continues is not here; an export names it."
         remedy = "Keep the export that names that session; the store needs nothing."
-    elif rewritten:
+    elif late:
         verdict, severity = Verdict.LEFTOVER, Severity.LOW
-        summary = "The older rows of this session were replaced by a summary under the same id."
+        summary = "It began long before its first row, a summary: what that sums up was replaced, or deleted."
         remedy = (
             "The older text is not in the store; look for it in transcripts and backups of the time before."
         )
