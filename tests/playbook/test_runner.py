@@ -15,10 +15,11 @@ import pytest
 from tests.playbook.conftest import Nobody, Yes, passed, run, states
 
 from statemend.errors import Refused, StoreHeld, Undetermined, UsageError
-from statemend.playbook import runner
+from statemend.playbook import runner, source
 from statemend.playbook.env import Env, Outcome
 from statemend.playbook.folder import PlaybookFolder, base_of
 from statemend.playbook.model import Answer, Step
+from statemend.playbook.runner import run_playbook
 from statemend.repair import cleanup, cleanup_plan
 from statemend.repair.cleanup_planner import make_cleanup_plan
 from statemend.repair.lock import hold
@@ -164,6 +165,12 @@ def test_a_folder_that_is_no_run_is_left_alone(home: Path, tmp_path: Path) -> No
     with pytest.raises(UsageError, match="not the folder of a playbook's run"):
         run(HEAD + "  - {do: scan}\n", home, run_dir=other)
     assert [path.name for path in other.iterdir()] == ["letter.txt"]
+
+
+def test_a_home_that_is_not_given_is_told(home: Path) -> None:
+    text = HEAD.replace("help: The home.", "help: The home., default: null") + "  - {do: scan}\n"
+    with pytest.raises(UsageError, match="`home` takes a path, and this is empty"):
+        run_playbook(source.parse(text.encode(), "p.yaml"), {"home": None, "days": 1.0}, Nobody())
 
 
 def test_a_folder_that_cannot_be_made_is_not_told_to_be_there(home: Path, tmp_path: Path) -> None:

@@ -63,11 +63,7 @@ def run_playbook(
     result.
     """
     playbook = check.check(source)
-    template = source.data.get("home", HOME)
-    try:
-        named = Path(check.absolute(str(variables.render(template, dict(inputs)))))
-    except ValueError as error:
-        raise source.error(source.place("$.home"), f"`home` {error}") from error
+    named = _named(source, inputs)
     home = find_home(named)
     at = time.time() if now is None else now
     _check_names(os.path.realpath(home.store), os.path.abspath(run_dir or ""), *inputs.values())
@@ -217,6 +213,15 @@ class _Running(msgspec.Struct, kw_only=True):
         run = self._save(state)
         self.folder.seal()
         return run
+
+
+def _named(source: Source, inputs: Mapping[str, object]) -> Path:
+    """The home, or the store, that the playbook is to work on."""
+    path = variables.render(source.data.get("home", HOME), dict(inputs))
+    try:
+        return Path(check.absolute("" if path is None else str(path)))
+    except ValueError as error:
+        raise source.error(source.place("$.home"), f"`home` {error}") from error
 
 
 def _outcome(step: Step, env: Env) -> Outcome:
