@@ -93,7 +93,7 @@ def test_help_gives_examples_that_parse(statemend: Callable[..., Outcome], verb:
             ("rehearse", "/no/such/plan"),
             "/no/such/plan: no such file; name a plan",
         ),
-        (("apply", "/"), "/: a folder; name a plan that `statemend plan` wrote"),
+        (("apply", "/"), "/: not a regular file; name a plan that `statemend plan` wrote"),
         (("cleanup", "apply", "/no/such/plan"), "/no/such/plan: no such file; name a plan that"),
         (("scan", "/no\x1b[31m/such"), "/no[U+001B][31m/such"),
     ],

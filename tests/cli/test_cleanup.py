@@ -201,12 +201,18 @@ def test_wrong_requests_are_said_in_a_line(
 def test_a_repair_plan_is_no_cleanup_plan(scene: Cleaned, statemend: Run) -> None:
     file = plans.write(plans.plan(scene.store), scene.folder / "repair.json")
     outcome = statemend("cleanup", "apply", file)
-    assert (outcome.code, "not a cleanup plan" in outcome.err) == (2, True)
+    assert outcome.code == 2
+    assert outcome.err.endswith(
+        "repair.json: a plan of `statemend plan`; carry it out with `statemend apply`\n"
+    )
 
 
 def test_a_cleanup_is_nothing_that_apply_carries_out(scene: Cleaned, tmp_path: Path, statemend: Run) -> None:
     _, file = planned(scene, statemend, "--session", "beta")
-    assert statemend("apply", file).code == 2
+    for verb in ("rehearse", "apply"):
+        outcome = statemend(verb, file)
+        assert outcome.code == 2
+        assert outcome.err.endswith("carry it out with `statemend cleanup apply`\n")
     statemend("cleanup", "apply", file, "--run-dir", tmp_path / "run")
     statemend("undo", tmp_path / "run")
     outcome = statemend("apply", tmp_path / "run" / "plan.json")

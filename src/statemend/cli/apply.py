@@ -42,12 +42,12 @@ def apply(
 ) -> int:
     """Apply, show the outcome, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.output import check_run_folder, check_source
+    from statemend.cli.output import check_plan, check_run_folder
     from statemend.cli.runs import finish, following
     from statemend.repair.apply import apply as job
     from statemend.repair.plan import load
 
-    check_source(plan, "a plan that `statemend plan` wrote")
+    check_plan(plan, "plan")
     read = load(plan)
     check_run_folder(run_dir, Path(read.home), Path(read.store.path))
     with following(read, run_dir), terminal.progress() as tell:

@@ -158,16 +158,16 @@ def apply(
 ) -> int:
     """Delete, show the outcome, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.output import check_run_folder, check_source
+    from statemend.cli.output import check_plan, check_run_folder
     from statemend.cli.runs import following, telling
     from statemend.repair.cleanup import apply as job
     from statemend.repair.cleanup_plan import load
     from statemend.report.cleanup_table import of_cleanup
 
-    check_source(plan, "a plan that `statemend cleanup plan` wrote", folder=True)
     if plan.is_dir():
         watched = telling(plan)
     else:
+        check_plan(plan, "cleanup plan")
         read = load(plan)
         check_run_folder(run_dir, Path(read.home), Path(read.store.path))
         watched = following(read.envelope(), run_dir)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,11 @@ from statemend.errors import Refused, StatemendError, UsageError
 #: Every kind of report has one of these within its first bytes, a baseline has its own.
 REPORT = (b'"statemend/report/', b"<!-- statemend/report/", b'content="statemend ')
 BASELINE = (b'"statemend/baseline/',)
+#: The verbs that write plans: what such a file has within its first bytes, and the verb that carries it out.
+_PLANS = {
+    "plan": (b'"statemend/plan/', "apply"),
+    "cleanup plan": (b'"statemend/cleanup/', "cleanup apply"),
+}
 #: What a report for a terminal begins with.
 _TABLE = b"statemend "
 _HEAD = 400
@@ -90,17 +96,22 @@ def _discard() -> None:
     os.close(null)
 
 
-def check_source(path: Path, what: str, *, folder: bool = False) -> None:
-    """Refuse a path where nothing lies, or a folder unless one is taken: ``UsageError`` says to name
-    ``what``. Whatever else is wrong with it is told by whoever reads it."""
+def check_plan(path: Path, maker: str) -> None:
+    """Refuse a path where no file lies, and a plan of another kind than the verb ``maker`` writes: a
+    ``UsageError``. Whatever else is wrong with it is told by whoever reads it."""
+    what = f"name a plan that `statemend {maker}` wrote"
     try:
-        if not folder and path.is_dir():
-            raise UsageError(f"{path}: a folder; name {what}")
-        path.stat()
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe could be read only once
+            raise UsageError(f"{path}: not a regular file; {what}")
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(f"{path}: no such file; name {what}") from error
+        raise UsageError(f"{path}: no such file; {what}") from error
     except OSError:
         return
+    for other, (mark, verb) in _PLANS.items():
+        if other != maker and mark in head:
+            raise UsageError(f"{path}: a plan of `statemend {other}`; carry it out with `statemend {verb}`")
 
 
 def check_target(

@@ -30,12 +30,12 @@ def rehearse(
 ) -> int:
     """Rehearse, show the outcome, and return the exit code."""
     from statemend.cli import terminal
-    from statemend.cli.output import check_source
+    from statemend.cli.output import check_plan
     from statemend.errors import RolledBack
     from statemend.repair.rehearse import rehearse as job
     from statemend.report.run_table import of_rehearsal
 
-    check_source(plan, "a plan that `statemend plan` wrote")
+    check_plan(plan, "plan")
     with terminal.progress() as tell:
         outcome = job(plan, progress=tell)
     terminal.answer(outcome, format_, lambda: of_rehearsal(outcome, str(plan)))
