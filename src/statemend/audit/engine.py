@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import msgspec
 
@@ -58,7 +58,7 @@ def audit(
         if opened.bundle is None:
             opened.require()
         company = None if isinstance(path, Home) else _witnesses(path, home, stack)
-        return _audit(opened, company, request)
+        return _audit(opened, company, request, _Beside(_beside(opened, request)))
 
 
 def survey(
@@ -77,11 +77,15 @@ def survey(
         if len(stores) == 1 and stores[0].bundle is None:
             stores[0].require()
         members = [Member(opened.home, opened.require) for opened in stores]
+        beside = [_beside(opened, request) for opened in stores]
         audits = []
         for number, opened in enumerate(stores):
             company = Company(members[:number], members[number + 1 :]) if found.whole else None
             passed_over = found.skipped if number == 0 else ()
-            audits.append(_audit(opened, company, request, first=number == 0, passed_over=passed_over))
+            looked = _Beside(beside[number], (*beside[:number], *beside[number + 1 :]))
+            audits.append(
+                _audit(opened, company, request, looked, first=number == 0, passed_over=passed_over)
+            )
         return tuple(_finished(done, opened) for done, opened in zip(audits, stores, strict=True))
 
 
@@ -110,10 +114,25 @@ def _witnesses(path: Path, home: Home, stack: ExitStack) -> Company | None:
     return Company(after=[member(other) for other in others], audited=False)
 
 
+class _Beside(NamedTuple):
+    """What lies beside a store, and beside the others of its home that are audited with it."""
+
+    own: Inventory
+    others: tuple[Inventory, ...] = ()
+
+
+def _beside(opened: Opened, request: Request) -> Inventory:
+    """What lies beside one store; nothing where it could not be opened."""
+    if opened.bundle is None:
+        return nothing(opened.home)
+    return take(opened.home, request.exports, request.progress, store=opened.store, deep=request.deep)
+
+
 def _audit(
     opened: Opened,
     company: Company | None,
     request: Request,
+    beside: _Beside,
     *,
     first: bool = True,
     passed_over: tuple[Skipped, ...] = (),
@@ -123,13 +142,12 @@ def _audit(
     home, bundle, store = opened.home, opened.bundle, opened.store
     context = None
     findings: tuple[Finding, ...] = ()
+    inventory = beside.own
     if bundle is None:
-        inventory = nothing(home)
         results = _blind(request.rules, str(opened.refusal))
     else:
-        inventory = take(home, request.exports, request.progress, store=store, deep=request.deep)
         if company:
-            inventory = _own_part(inventory, opened, company, first=first)
+            inventory = _own_part(beside, opened, company, first=first)
         context = Context(
             home=home,
             bundle=bundle,
@@ -173,8 +191,9 @@ def _finished(done: Audit, opened: Opened) -> Audit:
     return msgspec.structs.replace(done, store=store)
 
 
-def _own_part(inventory: Inventory, opened: Opened, company: Company, *, first: bool) -> Inventory:
-    """What lies beside this store, less what tells of sessions that another store of the home has."""
+def _own_part(beside: _Beside, opened: Opened, company: Company, *, first: bool) -> Inventory:
+    """What lies beside this store, less what tells of sessions that another store of the home has, and with
+    the exports of its own sessions that lie beside another."""
 
     def here(session_id: str) -> bool:
         return opened.store is not None and is_known(opened.store, session_id)
@@ -182,7 +201,7 @@ def _own_part(inventory: Inventory, opened: Opened, company: Company, *, first: 
     def elsewhere(session_id: str) -> bool:
         return bool(company.holding(session_id))
 
-    return share(inventory, here=here, elsewhere=elsewhere, first=first)
+    return share(beside.own, beside.others, here=here, elsewhere=elsewhere, first=first)
 
 
 def _blind(rules: Iterable[Rule], reason: str) -> tuple[RuleResult, ...]:
