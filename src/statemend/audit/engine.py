@@ -58,7 +58,7 @@ def audit(
         if opened.bundle is None:
             opened.require()
         company = None if isinstance(path, Home) else _witnesses(path, home, stack)
-        return _audit(opened, company, request, _Beside(_beside(opened, request)))
+        return _audit(opened, company, request, _beside(opened, request))
 
 
 def survey(
@@ -82,7 +82,8 @@ def survey(
         for number, opened in enumerate(stores):
             company = Company(members[:number], members[number + 1 :]) if found.whole else None
             passed_over = found.skipped if number == 0 else ()
-            looked = _Beside(beside[number], (*beside[:number], *beside[number + 1 :]))
+            others = tuple(each.own for each in (*beside[:number], *beside[number + 1 :]))
+            looked = beside[number]._replace(others=others)
             audits.append(
                 _audit(opened, company, request, looked, first=number == 0, passed_over=passed_over)
             )
@@ -115,17 +116,22 @@ def _witnesses(path: Path, home: Home, stack: ExitStack) -> Company | None:
 
 
 class _Beside(NamedTuple):
-    """What lies beside a store, and beside the others of its home that are audited with it."""
+    """What lies beside a store, how long (seconds) it took to look, and what lies beside the others of its
+    home that are audited with it."""
 
     own: Inventory
+    seconds: float
     others: tuple[Inventory, ...] = ()
 
 
-def _beside(opened: Opened, request: Request) -> Inventory:
+def _beside(opened: Opened, request: Request) -> _Beside:
     """What lies beside one store; nothing where it could not be opened."""
+    started = time.perf_counter()
     if opened.bundle is None:
-        return nothing(opened.home)
-    return take(opened.home, request.exports, request.progress, store=opened.store, deep=request.deep)
+        own = nothing(opened.home)
+    else:
+        own = take(opened.home, request.exports, request.progress, store=opened.store, deep=request.deep)
+    return _Beside(own, time.perf_counter() - started)
 
 
 def _audit(
@@ -179,7 +185,7 @@ def _audit(
         coverage=context.computed_coverage if context else (),
         graph=context.computed_graph if context else None,
         at=request.now,
-        seconds=time.perf_counter() - started,
+        seconds=beside.seconds + time.perf_counter() - started,
         deep=request.deep,
         live=request.live,
     )
