@@ -160,13 +160,12 @@ def test_a_session_that_the_newest_release_moved_to_its_profile_is_an_open_quest
     assert home.hermes("sessions", "repair-profiles", "--apply", "--yes").code == 0
     home.stop()
 
-    told = {
-        (one.rule, one.verdict, one.subject.session)
-        for found in survey(home.path, now=home.now)
-        for one in found.findings
-    }
+    findings = [one for found in survey(home.path, now=home.now) for one in found.findings]
 
+    told = {(one.rule, one.verdict, one.subject.session) for one in findings}
     assert told == {("LIN001", Verdict.UNDECIDABLE, first), ("LIN009", Verdict.UNDECIDABLE, second)}
+    (dead_end,) = [one for one in findings if one.rule == "LIN001"]
+    assert [f"{second}: {home.state_db}"] in [fact.value for fact in dead_end.evidence]
     (alone,) = audit(profile / "state.db", now=home.now).findings
     assert alone.verdict is Verdict.UNDECIDABLE
 

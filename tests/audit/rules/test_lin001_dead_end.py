@@ -41,7 +41,7 @@ def continued(
 ) -> None:
     """A session that begins with a summary, just after ``END``."""
     at = {"timestamp": END + 2}
-    home.session(session_id, parent_session_id=parent, started_at=END + 1, **values)
+    home.session(session_id, **{"parent_session_id": parent, "started_at": END + 1, **values})
     home.message(session_id, "user", SUMMARY, **at)
     home.message(session_id, "assistant", "And so on.", **at)
 
@@ -352,9 +352,42 @@ def test_a_child_in_the_store_of_another_profile_is_named_and_decides_nothing(
     continued(house["work"])
     (finding,) = house.findings("LIN001")
     assert (finding.verdict, finding.subject.session) == (Verdict.UNDECIDABLE, "old")
-    assert facts(finding)["children in other stores"] == [f"new: {house['work'].store}"]
+    away = facts(finding)["sessions in other stores that may continue it"]
+    assert away == [f"new: {house['work'].store}"]
     assert "in another store" in finding.summary
     assert "work" in finding.remedy.text
+
+
+@pytest.mark.parametrize(
+    ("values", "fits"),
+    [
+        ({}, True),
+        ({"source": "telegram"}, False),
+        ({"started_at": END + 301}, False),
+        ({"parent": "another"}, False),
+    ],
+    ids=["then", "of another source", "later", "with a parent"],
+)
+def test_what_begins_at_its_end_in_the_store_of_another_profile_may_continue_it(
+    tmp_path: Path, values: dict[str, Any], fits: bool
+) -> None:
+    """A move to another store leaves no link between the two."""
+    house = House(tmp_path)
+    ended(house.root)
+    continued(house["work"], **{"parent": None, **values})
+    (finding,) = [one for one in house.findings("LIN001") if one.subject.session == "old"]
+    assert finding.verdict is (Verdict.UNDECIDABLE if fits else Verdict.FAULT)
+    away = facts(finding).get("sessions in other stores that may continue it")
+    assert away == ([f"new: {house['work'].store}"] if fits else None)
+
+
+def test_a_fitting_session_here_outweighs_one_in_another_store(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    ended(house.root)
+    continued(house.root, parent=None)
+    continued(house["work"], "other", parent=None)
+    (finding,) = [one for one in house.findings("LIN001") if one.subject.session == "old"]
+    assert finding.verdict is Verdict.FAULT
 
 
 def test_an_export_of_a_continuation_in_another_store_tells_of_no_deletion(tmp_path: Path) -> None:

@@ -33,13 +33,14 @@ followed, and brings its account along. Without any sign it is undecidable. So i
 behind rows that are younger than its end, and where rows are missing from that hour: a deleted continuation
 leaves exactly this picture. Where an export shows the continuation, that is not here any more or was never
 brought in, and the finding is a leftover. Where a session in the store of another profile names this one as
-its parent, it may be the continuation: that store is named, and the finding is undecidable.
+its parent, or has none and begins at its end with a summary, it may be the continuation: that store is named,
+and the finding is undecidable.
 
 What to do
 If a candidate is right, relink it: its parent is this session. If there is none and the conversation is to go
 on, reopen this session (clear ended_at and end_reason). If its newest segment was deleted on purpose, or not
-imported with it, leave it. If what continues it is in the store of another profile, parent-in-another-store
-says what to do.
+imported with it, leave it. If what continues it is in the store of another profile, decide first in which of
+the two both belong; where that one names it as its parent, parent-in-another-store says how.
 
 When it is a false alarm
 A compression that is being carried out right now looks like this for a moment. While a lease or lock that has
@@ -56,9 +57,9 @@ from statemend.audit.candidates import deleting, told
 from statemend.audit.company import Company, Member
 from statemend.audit.context import Context
 from statemend.audit.eras import written_by
-from statemend.audit.facts import listed, moment, words
+from statemend.audit.facts import is_time, listed, moment, words
 from statemend.audit.finding import Finding, Severity, Verdict
-from statemend.audit.handoff import cut_roots, dead_ends
+from statemend.audit.handoff import HANDOFF_WINDOW, OPENING, cut_roots, dead_ends, opening_summary
 from statemend.audit.pairing import READS, Links, Match, exported_links, pairings
 from statemend.audit.rule import READS_MESSAGES, READS_SESSIONS, Family, Level, Rule
 from statemend.store.connection import Store
@@ -66,10 +67,19 @@ from statemend.store.lineage import Node
 
 PRESENT = "SELECT 1 FROM sessions WHERE id = ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? AND typeof(id) = 'text' ORDER BY id"
+BEGUN_THEN = """
+SELECT id, started_at
+FROM sessions
+WHERE parent_session_id IS NULL
+  AND source = ?
+  AND started_at BETWEEN ? AND ?
+  AND typeof(id) = 'text'
+ORDER BY id
+"""
 
 
-class _Child(NamedTuple):
-    """A session in another store of the home that names the one that was ended as its parent."""
+class _Away(NamedTuple):
+    """A session in another store of the home that may continue the one that was ended."""
 
     id: str
     member: Member
@@ -94,7 +104,9 @@ def check(context: Context) -> Iterator[Finding]:
             for child, path in followed.get(node.id, {}).items()
             if context.store.one(PRESENT, (child,)) is None and not context.elsewhere(child)
         }
-        away = list(_elsewhere(context, node.id))
+        away = list(_elsewhere(context, node, named=True))
+        if not away and not matches:
+            away = list(_elsewhere(context, node, named=False))
         verdict, severity = Verdict.FAULT, Severity.HIGH
         signs, instead = list[str](), None
         if away or (matches and all(_doubted(context, found, links) for found in matches)):
@@ -120,7 +132,7 @@ def check(context: Context) -> Iterator[Finding]:
                 ("live rows", counts.live if counts else 0),
                 ("children that do not continue it", len(context.graph.children(node.id))),
                 (
-                    "children in other stores",
+                    "sessions in other stores that may continue it",
                     listed(f"{each.id}: {each.member.path}" for each in away) or None,
                 ),
                 ("candidates", len(matches)),
@@ -143,16 +155,24 @@ def check(context: Context) -> Iterator[Finding]:
         context.company.require_all()
 
 
-def _elsewhere(context: Context, session_id: str) -> Iterator[_Child]:
-    """The children of a session in the other stores of the home."""
+def _elsewhere(context: Context, node: Node, *, named: bool) -> Iterator[_Away]:
+    """The sessions in the other stores of the home that name this one as their parent, or else those without
+    a parent that begin at its end with a summary: a move to another store takes the link away."""
 
     def children(store: Store) -> list[str]:
-        return [child for (child,) in store.rows(CHILDREN, (session_id,))]
+        return [child for (child,) in store.rows(CHILDREN, (node.id,))]
+
+    def begun_then(store: Store) -> list[str]:
+        if not is_time(node.ended_at):
+            return []
+        window = node.ended_at - HANDOFF_WINDOW, node.ended_at + HANDOFF_WINDOW
+        begun = store.rows(BEGUN_THEN, (node.source, *window))
+        return [session_id for session_id, at in begun if opening_summary(store, session_id, at)]
 
     company = context.company or Company()
     for member in company:
-        for child in company.ask(member, children, otherwise=list[str]()):
-            yield _Child(child, member)
+        for session_id in company.ask(member, children if named else begun_then, otherwise=list[str]()):
+            yield _Away(session_id, member)
 
 
 def _doubted(context: Context, found: Match, links: Links) -> bool:
@@ -161,9 +181,9 @@ def _doubted(context: Context, found: Match, links: Links) -> bool:
     return not named and vanished.one_may_have_stood_between(context, found.parent, found.child)
 
 
-def _deciding(away: list[_Child]) -> str:
+def _deciding(away: list[_Away]) -> str:
     if away:
-        return "how those children begin: a compression begins one with its summary"
+        return "how those sessions begin: a compression begins one with its summary"
     return "an export, a backup or a log that names what followed it, or tells of an import"
 
 
@@ -176,11 +196,11 @@ def _instead(context: Context, node: Node, signs: list[str]) -> str | None:
     return None if signs else "this session was brought in without it"
 
 
-def _summary(verdict: Verdict, candidates: int, away: list[_Child], instead: str | None) -> str:
+def _summary(verdict: Verdict, candidates: int, away: list[_Away], instead: str | None) -> str:
     opening = "Ended by compression, and no session continues it"
     if away:
         number = f"{len(away):,} session{'s' if len(away) > 1 else ''}"
-        return f"{opening} in this store; {number} in another store name{'s' if len(away) == 1 else ''} it."
+        return f"{opening} in this store; {number} in another store may."
     if candidates:
         return f"{opening}; {candidates} cut-off session{'s fit' if candidates > 1 else ' fits'}."
     if verdict is Verdict.LEFTOVER:
@@ -190,7 +210,7 @@ def _summary(verdict: Verdict, candidates: int, away: list[_Child], instead: str
     return f"{opening}: none was ever stored."
 
 
-def _remedy(verdict: Verdict, candidates: list[str], away: list[_Child]) -> str:
+def _remedy(verdict: Verdict, candidates: list[str], away: list[_Away]) -> str:
     if away:
         named = " and ".join(sorted({words(each.member.profile, 64) or "" for each in away})[:3])
         return f"Do not reopen it: look first into the store of profile {named}, and decide where it belongs."
@@ -216,7 +236,7 @@ RULE = Rule(
     check=check,
     recipe="dead-end",
     reads=(
-        *(READS_SESSIONS, READS_MESSAGES, CHILDREN),
+        *(READS_SESSIONS, READS_MESSAGES, CHILDREN, BEGUN_THEN, OPENING),
         *(*vanished.READS, *lived.READS, *candidates.READS, *READS),
     ),
 )
