@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from tests.report.sample import STORE, finding
 
+from statemend.audit import registry
 from statemend.audit.finding import Finding
+from statemend.audit.rule import Family
 from statemend.evidence.coverage import ArtifactCoverage, Cause, Missing, Scope, SessionCoverage
 from statemend.formats.artifact import Kind
 from statemend.report.checklist import Evidence, checklist
 from statemend.report.model import ArtifactEntry, RuleEntry, SkippedEntry, StoreEntry
 
+LINEAGE = [rule.id for rule in registry.all_rules() if rule.family is Family.LINEAGE]
 RULES = [
     "STO004",
     "EXP001",
@@ -19,19 +23,7 @@ RULES = [
     "EXP007",
     "EXP008",
     "EXP009",
-    "LIN001",
-    "LIN002",
-    "LIN003",
-    "LIN004",
-    "LIN005",
-    "LIN006",
-    "LIN007",
-    "LIN008",
-    "LIN009",
-    "LIN010",
-    "LIN011",
-    "LIN012",
-    "LIN013",
+    *LINEAGE,
     "ORP001",
     "ORP002",
     "ORP004",
@@ -197,3 +189,11 @@ def test_a_part_that_reads_as_the_whole_is_a_partial_export() -> None:
 def test_a_ghost_row_tells_of_a_session_that_went_while_it_was_written_to() -> None:
     told = answers(findings=[finding("ORP005", "a", "…")], coverage=[cover(exact=4)], artifacts=[EXPORT])
     assert told["One fence"] == "no"
+
+
+@pytest.mark.parametrize("rule", LINEAGE)
+def test_every_rule_about_lineage_is_asked(rule: str) -> None:
+    assert answers()["Lineage explicit"] == "yes"
+    assert answers(findings=[finding(rule, "a", "a line that is not plain")])["Lineage explicit"] == "no"
+    assert answers(blocked=[rule])["Lineage explicit"] == "unknown"
+    assert answers(absent=[rule])["Lineage explicit"] == "unknown"

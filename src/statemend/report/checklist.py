@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from statemend.audit import registry
 from statemend.audit.finding import Finding, Verdict
+from statemend.audit.rule import Family
 from statemend.evidence.coverage import ArtifactCoverage, Cause, Scope, SessionCoverage
 from statemend.formats.artifact import AUTOMATIC, Kind
 from statemend.report.model import Answer, ArtifactEntry, Check, RuleEntry, SkippedEntry, StoreEntry
@@ -172,7 +174,10 @@ def _content_identity(evidence: Evidence) -> Check:
     if not covered:
         answer = "unknown", "No export here belongs to a session that is still in the store."
     elif changed:
-        answer = "no", f"{count(changed, 'message')} differ in text between export and store."
+        answer = (
+            "no",
+            f"{count(changed, 'message differs', 'messages differ')} in text between export and store.",
+        )
     elif exact and not lossy:
         answer = "yes", f"{count(exact, 'message')} equal in every field."
     else:
@@ -240,7 +245,9 @@ def _fail_closed(evidence: Evidence) -> Check:
     if blocked or faults:
         answer = "no", f"{count(len(blocked), 'rule')} could not run, so those answers are missing."
     elif damaged or unread:
-        answer = "no", f"{damaged} damaged and {unread} unread files are left out of the answers."
+        kinds = ((damaged, "damaged"), (unread, "unread"))
+        left_out = listed(count(number, f"{kind} file") for number, kind in kinds if number)
+        answer = "no", f"Left out of the answers: {left_out}."
     else:
         answer = "yes", "Every rule ran, and every file that was found could be read."
     return _check(
@@ -266,7 +273,8 @@ def _both_sides(evidence: Evidence) -> Check:
 
 
 def _lineage(evidence: Evidence) -> Check:
-    rules = (*(f"LIN{number:03}" for number in range(1, 14)), "ORP002", "PRO004")
+    lines = sorted(rule.id for rule in registry.all_rules() if rule.family is Family.LINEAGE)
+    rules = (*lines, "ORP002", "PRO004")
     return _check(
         evidence,
         "Lineage explicit",
