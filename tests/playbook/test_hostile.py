@@ -207,6 +207,7 @@ SQL = [
     "SELECT * FROM messages_fts WHERE messages_fts MATCH 'x'",
     "SELECT * FROM messages_fts_content",
     "SELECT * FROM dbstat",
+    "SELECT count(*) FROM dbstat",
     "WITH sessions AS (SELECT 1 AS id) SELECT id FROM sessions",
     "SELECT load_extension('/tmp/x')",
     "SELECT readfile('/etc/passwd')",

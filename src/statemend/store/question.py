@@ -54,6 +54,8 @@ _BETWEEN_LOOKS = 0.1
 _OPEN_FILES = "/proc/self/fd"
 #: How the system marks a file without a name, as those that SQLite makes for a statement are.
 _NAMELESS = " (deleted)"
+#: How tables begin that are no part of a store, and tell of the file or of SQLite.
+_INTERNAL = ("sqlite_", "pragma_", "dbstat")
 _PROGRESS = "statemend-question"
 _LONGEST_REASON = 200
 
@@ -181,7 +183,7 @@ class _Watch:
         if action == apsw.SQLITE_READ:
             table = first.lower()
             if not second:  # rows are counted, and no column is read
-                return not table.startswith(("sqlite_", "pragma_"))
+                return not table.startswith(_INTERNAL)
             if database == "temp" and table in self._shown:
                 self.reads.add((table, second.lower()))
                 return True
