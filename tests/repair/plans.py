@@ -129,6 +129,22 @@ def write(made: Plan, path: Path) -> Path:
     return path
 
 
+def with_foreign_index(path: Path) -> None:
+    """The index of Hermes whose tokenizer is an extension of its own, with the triggers that keep it up."""
+    change(
+        path,
+        "CREATE VIRTUAL TABLE messages_fts_cjk USING fts5(content, content='messages', content_rowid='id')",
+        "CREATE TRIGGER messages_fts_cjk_insert AFTER INSERT ON messages BEGIN "
+        "INSERT INTO messages_fts_cjk(rowid, content) VALUES (new.id, new.content); END",
+        "CREATE TRIGGER messages_fts_cjk_delete AFTER DELETE ON messages BEGIN "
+        "INSERT INTO messages_fts_cjk(messages_fts_cjk, rowid, content) "
+        "VALUES ('delete', old.id, old.content); END",
+        "PRAGMA writable_schema = 1",
+        "UPDATE sqlite_schema SET sql = substr(sql, 1, length(sql) - 1) || ', tokenize=cjk_unicode61)' "
+        "WHERE name = 'messages_fts_cjk'",
+    )
+
+
 def orphaned(folder: Path, release: Path) -> tuple[Path, Path]:
     """A store whose only session lost its row, and a plan file that puts the row back."""
     store = home_with(folder, release)

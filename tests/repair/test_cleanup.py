@@ -388,6 +388,11 @@ def test_rows_of_unknown_tables_that_name_a_message_keep_its_session(newest: Cle
     assert "alpha" not in newest.sessions()
 
 
+def test_an_index_that_only_hermes_can_write_keeps_every_session(newest: Cleaned) -> None:
+    plans.with_foreign_index(newest.store)
+    assert "messages_fts_cjk has to forget what goes" in newest.reasons("beta")["beta"]
+
+
 def test_a_row_without_a_key_that_would_go_with_it_keeps_it(newest: Cleaned) -> None:
     """No undo would bring it back: SQLite records no change of such a row."""
     newest.home.sql(

@@ -68,6 +68,17 @@ def test_a_plan_that_does_not_keep_its_promise_fails(stores: Mapping[str, Path],
     assert everything(tmp_path) == before
 
 
+def test_an_undo_that_fails_underneath_is_told(
+    stores: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise apsw.AuthError("authorization denied")
+
+    _, file = plans.mixed(tmp_path, stores["0.22.2"])
+    monkeypatch.setattr("statemend.repair.rehearse.take_back", failing)
+    assert rehearse(file, now=plans.NOW).reasons == ("it could not be undone: authorization denied",)
+
+
 def test_a_stale_plan_is_refused(stores: Mapping[str, Path], tmp_path: Path) -> None:
     store, file = plans.mixed(tmp_path, stores["0.22.2"])
     plans.change(store, "INSERT INTO state_meta(key, value) VALUES ('mended', 'by another')")

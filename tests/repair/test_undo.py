@@ -10,6 +10,7 @@ import pytest
 from tests.repair import plans
 
 from statemend.errors import Refused, Undetermined, UsageError
+from statemend.repair import bounds
 from statemend.repair.apply import apply
 from statemend.repair.cells import encode, row_digest
 from statemend.repair.plan import Kind, Operation
@@ -130,6 +131,18 @@ def test_a_run_is_not_taken_back_out_of_other_tables(newest: Path, tmp_path: Pat
     assert {path.name for path in run.iterdir()} == files
     plans.change(store, "DROP INDEX added_later")
     assert undo(run, now=plans.NOW).state is State.UNDONE
+
+
+def test_a_message_that_was_only_changed_needs_no_tokenizer_that_is_not_here(
+    newest: Path, tmp_path: Path
+) -> None:
+    store, file = plans.mixed(tmp_path, newest)
+    plans.with_foreign_index(store)
+    old = plans.digest(store)
+    plans.write(plans.plan(store, *bounds.read(file).steps), file)
+    apply(file, run_dir=tmp_path / "run", now=plans.NOW)
+    assert undo(tmp_path / "run", now=plans.NOW).state is State.UNDONE
+    assert plans.digest(store) == old
 
 
 def test_a_run_is_told_from_where_it_lies_now(newest: Path, tmp_path: Path) -> None:

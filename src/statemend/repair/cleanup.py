@@ -25,7 +25,7 @@ from statemend.repair.cleanup_perform import CleanupFolder, NothingLeftError, Pe
 from statemend.repair.cleanup_plan import CleanupPlan, Kept
 from statemend.repair.journal import Hook, Journal
 from statemend.repair.lock import only_run
-from statemend.repair.perform import journalled
+from statemend.repair.perform import UNDERNEATH, journalled, said
 from statemend.repair.receipt import Receipt
 from statemend.repair.run import Run, RunFolder, State, default_folder, known_folders
 from statemend.repair.takeback import check_untouched_since, take_back
@@ -181,8 +181,8 @@ def _rehearse(plan: CleanupPlan, now: float, progress: Progress | None) -> resca
         try:
             done = perform(plan, store, folder, Journal(folder.journal), now=now)
             undone = _undo_copy(store, folder)
-        except RolledBack as error:
-            raise _unrehearsed(plan, str(error)) from error
+        except (RolledBack, *UNDERNEATH) as error:
+            raise _unrehearsed(plan, said(error)) from error
         if undone != done.undo.digest_before:
             raise _unrehearsed(plan, "the undo did not give the store back")
         return before

@@ -21,6 +21,7 @@ from statemend.repair.cleanup_plan import (
 )
 from statemend.repair.marks import SUBSTRING_INDEX
 from statemend.repair.preserved import not_whole
+from statemend.repair.search import foreign_index
 from statemend.store.connection import Store
 from statemend.store.content import parse_json
 from statemend.store.history import census
@@ -59,6 +60,7 @@ class Examination:
         ids, detached = self._deletion(session_id)
         ancestors = tuple(self._ancestors(ids))
         self._check_leases(ids, detached, ancestors)
+        self._check_foreign_index()
         members = tuple(self._member(each, session_id, choose) for each in ids)
         return Entry(
             session=session_id,
@@ -78,6 +80,7 @@ class Examination:
         if title is None:
             raise Refused("the store has no row of it")
         self._check_leases((session_id,), (), tuple(self._ancestors((session_id,))))
+        self._check_foreign_index()
         rows = cleanup_rows.rows_of(self.store, session_id)
         if title[1] == "recovered" and self._counts_archived(session_id, rows):
             raise Refused("its message_count counts archived rows, as a recovery sets it: repair that first")
@@ -175,6 +178,12 @@ class Examination:
             raise Refused("it was written to after its end, so it may go on: end it in Hermes first")
         if session_id in self._routed:
             raise Refused("a chat is still routed to it: reset that chat in Hermes first")
+
+    def _check_foreign_index(self) -> None:
+        if index := foreign_index(self.store, "delete"):
+            raise Refused(
+                f"{index} has to forget what goes, and needs a tokenizer that is not here: leave it to Hermes"
+            )
 
     def _check_index(self, session_id: str) -> None:
         if cleanup_rows.holds_nul(self.store, session_id) and not self._index_fits():

@@ -12,7 +12,7 @@ from statemend.audit.context import Progress
 from statemend.errors import Refused, RolledBack
 from statemend.repair import bounds, record, rescan
 from statemend.repair.journal import Journal
-from statemend.repair.perform import LONG_LOCK, perform
+from statemend.repair.perform import LONG_LOCK, UNDERNEATH, perform, said
 from statemend.repair.plan import Plan
 from statemend.repair.run import RunFolder
 from statemend.repair.takeback import check_untouched_since, take_back
@@ -85,8 +85,8 @@ def rehearse_plan(
         )
         try:
             undone = _undo(store, folder)
-        except (RolledBack, Refused) as error:
-            reasons = (*rehearsal.reasons, f"it could not be undone: {error}")
+        except (RolledBack, Refused, *UNDERNEATH) as error:
+            reasons = (*rehearsal.reasons, f"it could not be undone: {said(error)}")
             return msgspec.structs.replace(rehearsal, passed=False, reasons=reasons), before
         if undone != done.undo.digest_before:
             reasons = (*rehearsal.reasons, "the undo did not give the store back")

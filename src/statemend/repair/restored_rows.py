@@ -15,6 +15,7 @@ from statemend.repair.plan import Kind, Operation, Source
 from statemend.repair.recipe import RecipeContext
 from statemend.repair.restored_ids import Numbered
 from statemend.repair.salvaged import Calls, Salvaged, SalvagedRow
+from statemend.repair.search import foreign_index
 from statemend.repair.session_row import Rows
 from statemend.repair.texts import is_text
 from statemend.store.message import RowState
@@ -38,6 +39,8 @@ def inserts(context: RecipeContext, session_id: str, rows: Sequence[Numbered]) -
     """The operations that write the rows. Raises ``CannotChangeError`` where the store's release cannot tell
     a row that is not live from one that is."""
     columns = table_columns(context.store, "messages")
+    if index := foreign_index(context.store, "insert"):
+        raise CannotChangeError(f"{index} takes in each message, and needs a tokenizer that is not here")
     for each in rows:
         row = each.row
         if row.state is not RowState.LIVE and "active" not in columns:

@@ -17,6 +17,8 @@ _INLINE_TRIGGER = re.compile(
     r"COALESCE\(new\.content, ''\) \|\| ' ' \|\| COALESCE\(new\.tool_name, ''\) \|\| ' ' \|\| "
     r"COALESCE\(new\.tool_calls, ''\) \); END$"
 )
+#: Hermes' index of Chinese, Japanese and Korean words. What splits its text is an extension of its own.
+_FOREIGN = "messages_fts_cjk"
 _TRIGGERS = "SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = 'messages'"
 
 
@@ -52,6 +54,13 @@ def keeps_text(store: Store, index: str) -> bool:
         name == f"{index}_insert" and _INLINE_TRIGGER.search(" ".join(str(sql).split())) is not None
         for name, sql in store.rows(_TRIGGERS)
     )
+
+
+def foreign_index(store: Store, event: str) -> str | None:
+    """An index that a message cannot come (``insert``) or go (``delete``) without, and that only Hermes can
+    write."""
+    found = {str(name) for name, _ in store.rows(_TRIGGERS)}
+    return _FOREIGN if f"{_FOREIGN}_{event}" in found else None
 
 
 def only_searched(store: Store) -> bool:

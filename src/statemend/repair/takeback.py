@@ -43,9 +43,9 @@ def take_back(
     whole store is proven to be what it was; otherwise the rows of the change are. ``before`` is what was read
     of the store as it is now, if it was.
 
-    Rows that came or went do so with the store's triggers on, since these keep the search indexes. Then rows
-    that were only changed get back every recorded column, the derived ones too, with the triggers off: no
-    text of a message is among them.
+    Where messages came or went, rows do so with the store's triggers on, since these keep the search indexes.
+    Then rows that were only changed get back every recorded column, the derived ones too, with the triggers
+    off: no text of a message is among them.
     """
     store = connection.store
     if before is None:
@@ -54,15 +54,17 @@ def take_back(
     changed = tuple(changes.read(store, changeset))
     connection.allow(everything({c.table: table_columns(store, c.table) for c in changed}))
     inverse = apsw.Changeset.invert(changeset)
-    if changed:
+    moved = any(change.table == "messages" and change.kind is not Kind.UPDATE for change in changed)
+    if moved:
         # A search index leaves out what its session says is a machine's, so messages go before their session.
         _apply(connection, inverse, _is_message_to_go)
         _apply(connection, inverse, lambda change: change.op != "UPDATE" and not _is_message_to_go(change))
+    if changed:
         with connection.without_triggers():
-            _apply(connection, inverse, lambda change: change.op == "UPDATE")
+            _apply(connection, inverse, lambda change: not moved or change.op == "UPDATE")
             _empty_again(connection, changed)
     connection.allow({})
-    if any(change.table == "messages" and change.kind is not Kind.UPDATE for change in changed):
+    if moved:
         merge(connection)
     for index in undo.reindexed:  # what an index leaves out may hang on the rows that came back
         search.rebuild(connection, index)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder
+from tests.repair import plans
 from tests.repair.planning import only_choice, option_steps, plan_of, text_of
 
 from statemend.errors import Refused, UsageError
@@ -150,6 +151,17 @@ def test_an_export_of_whole_rows_gives_back_the_very_rows(build: Build, tmp_path
             bindings=(SID,),
         )
         assert row == ("cli", "A plan", START, 6, 1)
+
+
+def test_a_store_whose_index_only_hermes_can_write_is_left(build: Build) -> None:
+    home = build("0.22.2")
+    talk(home)
+    export(home, "whole.jsonl", view=View.RAW)
+    delete(home)
+    plans.with_foreign_index(home.store)
+    plan = plan_of(home, restore=[SID])
+    assert plan.choices == ()
+    assert any("messages_fts_cjk takes in each message" in left.reason for left in plan.left)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
