@@ -153,3 +153,10 @@ def test_rows_that_were_not_counted_are_not_called_none() -> None:
     ):
         assert "277 sessions; its rows could not be counted" in shown
         assert "0 live" not in shown
+
+
+def test_a_report_of_a_home_named_by_a_relative_path_says_where_its_commands_work() -> None:
+    relative = sample.report(home="demo-home")
+    for shown in (html.render, markdown.render):
+        assert "in the folder where it was made" in " ".join(shown(relative).split())
+        assert "in the folder where it was made" not in " ".join(shown(sample.report()).split())

@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from statemend.audit import candidates
 from statemend.audit.finding import Finding, Severity, Value, Verdict
-from statemend.report import baseline, charts, families, graph, text
+from statemend.report import baseline, charts, families, graph, paths, text
 from statemend.report.gaps import gaps, ignored, in_files, lineage_known, rows_known
 from statemend.report.model import SEVERITIES, VERDICTS, MessageText, Report, RuleEntry, worst_first
 
@@ -245,6 +245,7 @@ def render(report: Report) -> str:
         most_families=families.MOST_FAMILIES,
         kinds=_tally(artifact.kind for artifact in report.artifacts),
         rules=_by_status(report.rules),
+        note=paths.note(report.home),
         short=lambda path: _short_path(path, report.home),
         most_rows=MOST_ROWS,
     )

@@ -15,7 +15,7 @@ from statemend.report import baseline, families, text
 from statemend.report.gaps import gaps, ignored, in_files, lineage_known, rows_known
 from statemend.report.html import SEVERITY_MEANS, counts, shown_value
 from statemend.report.model import SCHEMA, VERDICTS, Family, Report, StoreEntry, worst_first
-from statemend.report.paths import relative
+from statemend.report.paths import note, relative
 
 #: First line of every Markdown report; tells one from any other file.
 MARK = f"<!-- {SCHEMA} -->"
@@ -63,7 +63,7 @@ def _blocks(report: Report) -> Iterator[str]:
     yield ""
     yield (
         f"statemend {report.tool.version} on {code(report.home)}, {report.generated_at}, "
-        f"exit code {report.exit_code}."
+        f"exit code {report.exit_code}. {note(report.home)}".rstrip()
     )
     yield from _looked(report)
     yield from _counts(report)

@@ -13,6 +13,15 @@ def within(path: str, folder: str) -> bool:
     return inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)
 
 
+def note(home: str) -> str:
+    """What a report says of its paths: nothing where the home was named by a whole path."""
+    return (
+        ""
+        if os.path.isabs(home)
+        else "Its paths are relative: run its commands in the folder where it was made."
+    )
+
+
 def relative(path: str, folder: str) -> str:
     """``path`` from ``folder``, which it lies in."""
     inner, outer = os.path.normpath(path), os.path.normpath(folder)
