@@ -8,7 +8,8 @@ strength of this file loses them.
 How it happens
 In-place compaction (0.18 and newer, on by default) keeps the older turns under the same session id as
 archived rows. The exports of 0.18 to 0.21.4 read only the live rows: jsonl, Markdown, QMD, HTML and the
-user prompts alike. Since the fix of 2026-09-23 (#120435) the readable formats show archived rows too.
+user prompts alike. Since the fix of 2026-09-23 (#120435) the readable formats show archived rows too; a
+trace shows live ones alone in every release.
 
 How we know
 The export is compared with the store, message by message and by content. A message counts as left out for

@@ -10,7 +10,8 @@ compaction shortens old tool results. Or somebody edited the export, and its che
 
 How we know
 A message of the export matches a row of the store by its place, role, time and tool ids, but not by its
-text. What matches no row at all is not counted here, and text that was only masked is none of it.
+text. What matches no row at all is not counted here, and text that was only masked, or of which only the line
+ends differ in a format that escapes nothing, is none of it.
 
 What to do
 Keep both. Where the text of the export is wanted back, take it from there; the store does not have it.
