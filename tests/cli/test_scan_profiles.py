@@ -56,8 +56,10 @@ def test_a_verb_for_one_store_says_where_the_others_are(statemend: Run, house: H
     )
     exported = ("export", house.path, "--at-risk", "-o", tmp_path / "exports")
     cleanup = ("cleanup", "plan", house.path, "--collapse", "-o", tmp_path / "cleanup.json")
+    playbook = ("playbook", "run", "weekly-audit", "--set", f"home={house.path}", "--dry-run")
     for told in (statemend("plan", house.path), statemend(*exported), statemend(*cleanup)):
         assert (told.code, told.err) == (0, note)
+    assert statemend(*playbook).err == note
     assert statemend("plan", work).err == ""
     assert statemend("scan", house.path, "--rules", "PRO").err == ""
 

@@ -131,6 +131,7 @@ def run(
     """Run, show each step, and return the worst exit code."""
     from statemend.cli import output as out
     from statemend.cli import terminal
+    from statemend.cli.profiles import say_alone
     from statemend.evidence.inventory import find_home
     from statemend.playbook import choices as choices_file
     from statemend.playbook import inputs, shipped
@@ -172,6 +173,7 @@ def run(
         from statemend.report.playbook_table import of_run
 
         terminal.show(of_run(done))
+    say_alone(Path(done.home))
     return done.exit_code
 
 
