@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from statemend.evidence import lenses
@@ -113,7 +114,7 @@ class Union:
             if number is None:
                 number = self._unclocked(source, *item, taken, behind)
             if number is None:
-                number = self._new(source, *item, taken)
+                number = self._new(source, *item, taken, cursors)
             behind = self._position.get(number, behind - 1) + 1
             taken[number] += 1
             visible = state_of(item[0].record) in _VISIBLE
@@ -184,7 +185,7 @@ class Union:
             if found is not None:
                 return self._see(found, source, record, time, cut=cut)
         for time in times:
-            found = self._disguised(source, item, time, taken)
+            found = self._disguised(source, item, time, taken, cursors)
             if found is not None:
                 return found
         return None
@@ -230,12 +231,18 @@ class Union:
             return len(clocks) == 1 or None in clocks or time is not None or best.at is not None
         return same_moment(time, source.kind, best.at, best.source.kind)
 
-    def _disguised(self, source: Source, item: Shown, time: float | None, taken: Counter[int]) -> int | None:
+    def _disguised(
+        self,
+        source: Source,
+        item: Shown,
+        time: float | None,
+        taken: Counter[int],
+        cursors: dict[int, int],
+    ) -> int | None:
         """A message of the same moment that the record shows masked, cut off or changed; or that was masked,
         and the record shows plainly."""
         record = item.record
-        near = [each for each in self._near(source, record, time) if not taken[each]]
-        for number in near:
+        for number in self._near(source, record, time, taken, cursors):
             best = self.entries[number].best
             text, plain = texts_of(record, source.kind, best.record, best.source.kind)
             if hides(text, plain):
@@ -275,24 +282,47 @@ class Union:
                 return self._see(number, source, record, time)
         return None
 
-    def _near(self, source: Source, record: Record, time: float | None) -> list[int]:
-        """The messages of the same role and moment."""
+    def _near(
+        self,
+        source: Source,
+        record: Record,
+        time: float | None,
+        taken: Counter[int],
+        cursors: dict[int, int],
+    ) -> list[int]:
+        """The first messages of the same role and moment that this source has not shown yet."""
         if time is None:
             return []
-        numbers = self._moments.get((record.role.lower(), epoch_second(time)), ())
-        return [
-            number
-            for number in numbers
-            if (at := self.entries[number].at) is not None
-            and same_moment(time, source.kind, at, self.entries[number].best.source.kind)
-        ]
+        numbers = self._moments.get((record.role.lower(), epoch_second(time)), [])
+        start = cursors.get(id(numbers), 0)
+        while start < len(numbers) and taken[numbers[start]]:
+            start += 1
+        cursors[id(numbers)] = start
+        near = (
+            numbers[place]
+            for place in range(start, len(numbers))
+            if not taken[numbers[place]] and self._is_of(numbers[place], source, time)
+        )
+        return list(islice(near, _MOST_WEIGHED))
 
-    def _new(self, source: Source, item: Shown, times: Sequence[float | None], taken: Counter[int]) -> int:
+    def _is_of(self, number: int, source: Source, time: float) -> bool:
+        """Whether a message is of this time."""
+        entry = self.entries[number]
+        return entry.at is not None and same_moment(time, source.kind, entry.at, entry.best.source.kind)
+
+    def _new(
+        self,
+        source: Source,
+        item: Shown,
+        times: Sequence[float | None],
+        taken: Counter[int],
+        cursors: dict[int, int],
+    ) -> int:
         """A message that no source before this one shows."""
         entry = Entry(len(self.entries))
         time = times[0]
-        for number in self._near(source, item.record, time):
-            if not taken[number] and not {source.kind, self.entries[number].best.source.kind} & SECONDS:
+        for number in self._near(source, item.record, time, taken, cursors):
+            if not {source.kind, self.entries[number].best.source.kind} & SECONDS:
                 self.doubts.append(Doubt(number, entry.number))
         self.entries.append(entry)
         self._index(entry.number, source, item.record, time)
