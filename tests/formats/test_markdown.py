@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,21 @@ def test_garbage_in_the_front_matter_never_fails(data: bytes) -> None:
     document = Document(b'---\nsession_id: "a"\n' + data)
     assert 0 <= document.block_start <= document.block_end <= len(document.data)
     assert document.damage
+
+
+def test_a_file_that_is_still_written_is_said_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "export.md", "hello")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    fstat = os.fstat
+
+    def after_more_was_written(descriptor: int) -> os.stat_result:
+        status = fstat(descriptor)
+        path.write_bytes(whole)
+        return status
+
+    monkeypatch.setattr(os, "fstat", after_more_was_written)
+    changed = "the file changed while it was read"
+    assert markdown.read(path).damage == changed

@@ -57,18 +57,22 @@ def read(path: Path) -> Artifact:
     Raises ``Undetermined`` when the file cannot be read.
     """
     with opened(path) as file:
-        status = os.fstat(file.fileno())
+        before = os.fstat(file.fileno())
         raw = file.read()
+        after = os.fstat(file.fileno())
     document = Document(raw)
     joined = list(_joined(raw)) if document.damage is not None else []
+    damage = None if joined else document.damage
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        damage = "; ".join(filter(None, (damage, "the file changed while it was read")))
     return Artifact(
         path=str(path),
         kind=document.kind,
         size=len(raw),
-        modified_at=status.st_mtime,
+        modified_at=before.st_mtime,
         sha256=hashlib.sha256(raw).hexdigest(),
         sections=tuple(joined) or (_section(document, 0, len(raw)),),
-        damage=None if joined else document.damage,
+        damage=damage,
     )
 
 
