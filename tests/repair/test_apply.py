@@ -497,6 +497,19 @@ def test_a_trigger_that_does_more_than_derive_is_refused(newest: Path, tmp_path:
     assert folder_of(store) == before
 
 
+@pytest.mark.parametrize(
+    "does", ["UPDATE messages SET message_uid = 'x' WHERE id = new.id", "DELETE FROM messages_fts"]
+)
+def test_a_trigger_of_somebody_else_may_not_even_derive(newest: Path, tmp_path: Path, does: str) -> None:
+    store, file = plans.mixed(tmp_path, newest)
+    plans.change(store, f"CREATE TRIGGER mine AFTER UPDATE OF active ON messages BEGIN {does}; END")
+    plans.write(plans.plan(store, *bounds.read(file).steps), file)
+    old = plans.digest(store)
+    with pytest.raises(Refused, match="the plan does not list what it does"):
+        apply(file, now=plans.NOW)
+    assert plans.digest(store) == old
+
+
 @pytest.mark.parametrize("release", RELEASES[3:7])
 def test_a_text_that_another_sqlite_indexed_does_not_stop_a_repair(
     stores: Mapping[str, Path], tmp_path: Path, release: str

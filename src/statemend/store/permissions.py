@@ -17,6 +17,8 @@ Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int
 DERIVED = frozenset({"display_identity", "display_order", "message_uid"})
 #: The search indexes that Hermes keeps over ``messages``.
 SEARCH_INDEXES = ("messages_fts", "messages_fts_trigram")
+#: What the names of Hermes' own triggers begin with.
+_HERMES = "messages_"
 _SHADOW = re.compile(r"(messages_fts(?:_[a-z0-9]+)?)_(data|idx|content|docsize|config)")
 _WRITES = {
     apsw.SQLITE_INSERT: "insert into",
@@ -40,7 +42,8 @@ class Permissions:
     """The writes that a connection may do now; none until ``allow``. ``denied`` names the last thing that was
     refused, for the message.
 
-    Triggers of the store may do what they are there for: keep the search indexes and the derived columns.
+    Triggers of Hermes may do what they are there for: keep the search indexes and the derived columns. Any
+    other trigger may write nothing.
     The tables in which a search index keeps its pages are written by SQLite itself; that a statement cannot
     write them is what ``SQLITE_DBCONFIG_DEFENSIVE`` is for.
     """
@@ -77,7 +80,7 @@ class Permissions:
         table, column = first.lower(), (second or "").lower()
         if _SHADOW.fullmatch(table):
             return origin is None
-        if origin is not None and (
+        if (origin or "").startswith(_HERMES) and (
             table in SEARCH_INDEXES
             or (action == apsw.SQLITE_UPDATE and table == "messages" and column in DERIVED)
         ):
