@@ -154,6 +154,7 @@ def test_a_single_session_tells_what_each_release_would_do_with_it(build: Build)
         shown = session.read(store, take(find_home(home.root), ()), "two").lineage.by_release
     assert shown == (
         "resume goes to, 0.13 to 0.22: two",
+        "resume by its id goes to, 0.13 to 0.22: two",
         "export goes on with, 0.13 to 0.17: these have no export by lineage",
         "export goes on with, 0.18 to 0.22: nothing",
         "deleting it takes no other session and cuts aside, run off (0.13 to 0.15)",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from statemend.store.ancestry import Ancestry, rings
 from statemend.store.family import Activity, Deletion, Edge, Node, Relation, load_nodes, opens_with_summary
 from statemend.store.relations import fits, is_candidate, relate
-from statemend.store.resumption import opened_by_id
+from statemend.store.resumption import Resumption
 from statemend.store.schema import Era
 from statemend.store.succession import Succession, deletion, oldest_first
 
@@ -49,6 +49,7 @@ class Graph:
         self._fitting: dict[str, bool] = {}
         self._continuations: dict[str, tuple[Node, ...]] = {}
         self._successions: dict[Era, Succession] = {}
+        self._resumptions: dict[Era, Resumption] = {}
         self._ancestry: Ancestry | None = None
 
     @classmethod
@@ -129,8 +130,11 @@ class Graph:
     def opened_by_id(self, session_id: str, era: Era) -> str:
         """The session that a release of ``era`` opens where this one is asked for by its id
         (``resolve_resume_session_id``). In this 0.16 is like 0.13, and ``Era.V16`` stands for 0.17."""
-        start = session_id if era < Era.V16 else self.resume_tip(session_id, era)
-        return opened_by_id(start, self._nodes, self._rows, self._holds_messages, era)
+        if era not in self._resumptions:
+            self._resumptions[era] = Resumption(
+                self._nodes, self._rows, self._succession(era), self._holds_messages, era
+            )
+        return self._resumptions[era].opened(session_id)
 
     def export_chain(self, session_id: str, era: Era) -> tuple[str, ...] | None:
         """The sessions that a release of ``era`` exports as one conversation (``get_compression_lineage``),

@@ -31,6 +31,7 @@ class Succession:
         self._resumed = cache(self._find_resumed)
         self._exported = cache(self._find_exported)
         self._continued = cache(self._find_continued)
+        self._tip = cache(self._find_tip)
         self._ends: dict[str, tuple[str, int] | None] = {}
 
     def resumes_with(self, session_id: str) -> str | None:
@@ -44,18 +45,7 @@ class Succession:
 
     def resume_tip(self, session_id: str) -> str:
         """The session that ``get_compression_tip`` returns; the session itself where nothing continues it."""
-        end = self._end(session_id)
-        if end is not None and end[1] <= _HOPS[self._era]:
-            return end[0]
-        current = session_id
-        seen = {current}
-        for _ in range(_HOPS[self._era]):
-            following = self._resumed(current)
-            if following is None or (self._era >= Era.V18 and following in seen):
-                return current
-            current = following
-            seen.add(current)
-        return current
+        return self._tip(session_id)
 
     def export_chain(self, session_id: str) -> tuple[str, ...] | None:
         """The sessions that ``get_compression_lineage`` returns, oldest first; ``None`` before 0.18, which
@@ -77,6 +67,20 @@ class Succession:
             current = following
             chain[current] = None
         return tuple(chain) if session_id in chain else (session_id,)
+
+    def _find_tip(self, session_id: str) -> str:
+        end = self._end(session_id)
+        if end is not None and end[1] <= _HOPS[self._era]:
+            return end[0]
+        current = session_id
+        seen = {current}
+        for _ in range(_HOPS[self._era]):
+            following = self._resumed(current)
+            if following is None or (self._era >= Era.V18 and following in seen):
+                return current
+            current = following
+            seen.add(current)
+        return current
 
     def _end(self, session_id: str) -> tuple[str, int] | None:
         """Where resume would end if it never gave up, and after how many steps; ``None`` where it would go
