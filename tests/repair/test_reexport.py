@@ -348,6 +348,7 @@ def test_a_file_that_is_there_is_kept_and_named(scene: Scene) -> None:
     refused, other = done.files
     assert refused.state is State.REFUSED
     assert refused.reasons[0].startswith(f"{first.path}: exists already and is kept as it is")
+    assert "--force" in refused.reasons[0]
     assert Path(first.path).read_bytes() == data
     assert other.state is State.COMPLETE
 

@@ -132,7 +132,10 @@ class Draft:
 
 def taken(target: Path) -> Refused:
     """The refusal to write over a file."""
-    return Refused(f"{target}: exists already and is kept as it is; choose another folder, or move it aside")
+    return Refused(
+        f"{target}: exists already and is kept as it is; choose another folder, move it aside, or say "
+        "--force to replace an export that shows nothing more"
+    )
 
 
 @contextmanager
