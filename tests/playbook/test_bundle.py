@@ -16,6 +16,7 @@ from tests.playbook.test_runner import HEAD
 
 from statemend.errors import Refused, UsageError
 from statemend.playbook.bundle import LIST, pack
+from statemend.playbook.withheld import Why
 
 MARKER = "xyzzy-plugh-7f3a"
 RUN = (
@@ -69,6 +70,7 @@ def test_the_marker_of_the_messages_is_not_in_the_bundle(home: Path, tmp_path: P
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     }
     assert all(each.reason and len(each.sha256) == 64 for each in packed.left_out)
+    assert [each.path for each in packed.left_out if each.reason == Why.FOREIGN] == []
     whole = pack(folder, tmp_path / "whole.tar.gz", with_content=True)
     assert whole.left_out == ()
     assert MARKER.encode() in _unpacked(tmp_path / "whole.tar.gz")

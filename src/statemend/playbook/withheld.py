@@ -72,6 +72,7 @@ _PLAIN: Final = frozenset(
         "manifest.jsonl",
         "playbook.yaml",
         "receipt.json",
+        "receipt.promised.json",
         "rehearsal.json",
         "resolved.json",
         "result.json",
