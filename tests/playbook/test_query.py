@@ -42,7 +42,7 @@ def store(built: HomeBuilder) -> Iterator[Store]:
 
 
 def step(sql: str, expect: Expect = Expect.ROWS, **options: Any) -> Check:
-    return Check(sql=sql, expect=expect, message="It is not so", **options)
+    return Check(sql=sql, expect=expect, message="It is not so.", **options)
 
 
 def test_a_check_sees_the_tables_as_rules_do_and_what_the_scan_found(
@@ -198,27 +198,27 @@ def test_rows_are_counted_up_to_the_limit_and_few_are_kept(
     ("sql", "expect", "value", "verdict"),
     [
         ("SELECT 1 WHERE 0", Expect.EMPTY, None, (True, "no row, as expected")),
-        ("SELECT 1", Expect.EMPTY, None, (False, "It is not so: 1 row")),
+        ("SELECT 1", Expect.EMPTY, None, (False, "It is not so. (1 row)")),
         ("SELECT 1", Expect.ROWS, None, (True, "1 row, as expected")),
-        ("SELECT 1 WHERE 0", Expect.ROWS, None, (False, "It is not so: no row")),
+        ("SELECT 1 WHERE 0", Expect.ROWS, None, (False, "It is not so. (no row)")),
         ("SELECT count(*) FROM messages", Expect.VALUE, 6, (True, "the value is 6")),
         ("SELECT 6.0", Expect.VALUE, 6, (True, "the value is 6.0")),
-        ("SELECT 7", Expect.VALUE, 6, (False, "It is not so: expected 6, got 7")),
-        ("SELECT '6'", Expect.VALUE, 6, (False, "It is not so: expected 6, got 6 (text)")),
+        ("SELECT 7", Expect.VALUE, 6, (False, "It is not so. (expected 6, got 7)")),
+        ("SELECT '6'", Expect.VALUE, 6, (False, "It is not so. (expected 6, got 6 (text))")),
         ("SELECT title FROM sessions", Expect.VALUE, "A title", (True, "the value is A title")),
-        ("SELECT NULL", Expect.VALUE, 0, (False, "It is not so: expected 0, got nothing")),
-        ("SELECT 1 WHERE 0", Expect.VALUE, 1, (False, "It is not so: expected 1, got no row")),
+        ("SELECT NULL", Expect.VALUE, 0, (False, "It is not so. (expected 0, got nothing)")),
+        ("SELECT 1 WHERE 0", Expect.VALUE, 1, (False, "It is not so. (expected 1, got no row)")),
         (
             "SELECT 1 UNION SELECT 2",
             Expect.VALUE,
             1,
-            (False, "It is not so: expected 1, got more than one row"),
+            (False, "It is not so. (expected 1, got more than one row)"),
         ),
         (
             "SELECT content FROM messages LIMIT 1",
             Expect.VALUE,
             "x",
-            (False, f"It is not so: expected x, got text of {len(MARKER) + 1} characters"),
+            (False, f"It is not so. (expected x, got text of {len(MARKER) + 1} characters)"),
         ),
     ],
     ids=lambda value: None,

@@ -128,11 +128,11 @@ def judge(step: Check, answer: Answer) -> tuple[bool, str]:
         spelled = isinstance(answer.value, str) and not isinstance(step.value, str)
         got = f"{_first(answer)}{' (text)' if spelled else ''}"
         said = f"expected {_quoted(step.value)}, got {got}"
-        return passed, f"the value is {got}" if passed else f"{step.message}: {said}"
+        return passed, f"the value is {got}" if passed else f"{step.message} ({said})"
     number = f"{'more than ' if answer.truncated else ''}{text.count(answer.count, 'row')}"
     if step.expect is Expect.EMPTY:
-        return answer.count == 0, f"{step.message}: {number}" if answer.count else "no row, as expected"
-    return answer.count > 0, f"{number}, as expected" if answer.count else f"{step.message}: no row"
+        return answer.count == 0, f"{step.message} ({number})" if answer.count else "no row, as expected"
+    return answer.count > 0, f"{number}, as expected" if answer.count else f"{step.message} (no row)"
 
 
 def _first(answer: Answer) -> str:
