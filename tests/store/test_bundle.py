@@ -16,6 +16,9 @@ from statemend.store.catalogue import RELEASES
 
 Stores = Mapping[str, Path]
 
+#: A page of 4096 bytes that begins as a leaf of a table does.
+LEAF = struct.pack(">BHHHB", 0x0D, 0, 1, 4000, 0).ljust(4096, b"\0")
+
 
 @pytest.fixture
 def store(stores: Stores, tmp_path: Path) -> Path:
@@ -97,6 +100,23 @@ def test_an_overwritten_first_page_is_told_at_any_page_size(tmp_path: Path, page
     assert sound.header is not None
     assert sound.header.page_size == page_size
     assert inspect(store).fault == "overwritten-first-page"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (bytes(4096), "4096 bytes, the one page looked at holds nothing but zeros"),
+        (bytes(8192), "8192 bytes, all 2 pages looked at hold nothing but zeros"),
+        (bytes(4096) + LEAF, "the header is gone, yet 1 of 1 page looked at is SQLite's"),
+        (bytes(4096) + LEAF * 2, "the header is gone, yet 2 of 2 pages looked at are SQLite's"),
+    ],
+    ids=["one-zeroed", "two-zeroed", "one-left", "two-left"],
+)
+def test_number_and_noun_agree(tmp_path: Path, content: bytes, said: str) -> None:
+    store = tmp_path / "state.db"
+    store.write_bytes(content)
+
+    assert inspect(store).detail == said
 
 
 def test_a_zeroed_file_of_any_size_is_read_in_samples(tmp_path: Path) -> None:

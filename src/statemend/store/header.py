@@ -98,13 +98,17 @@ def _without_magic(descriptor: int, first: bytes, size: int) -> tuple[str, str]:
         offsets = [offset for offset in sample_offsets(size, page_size) if offset]
         alike = sum(_is_btree_page(os.pread(descriptor, 8, offset), page_size) for offset in offsets)
         if alike >= 2 or (alike and len(offsets) <= 3):
+            noun, verb = ("page" if len(offsets) == 1 else "pages"), ("is" if alike == 1 else "are")
             return (
                 "overwritten-first-page",
-                f"the header is gone, yet {alike} of {len(offsets)} pages looked at are SQLite's",
+                f"the header is gone, yet {alike} of {len(offsets)} {noun} looked at {verb} SQLite's",
             )
     sampled = [os.pread(descriptor, 4096, offset) for offset in sample_offsets(size, 4096)]
     if not any(any(page) for page in sampled):
-        return "zeroed", f"{size} bytes, all {len(sampled)} pages looked at hold nothing but zeros"
+        pages = "the one page looked at holds"
+        if len(sampled) > 1:
+            pages = f"all {len(sampled)} pages looked at hold"
+        return "zeroed", f"{size} bytes, {pages} nothing but zeros"
     if size < 512:
         return "too-short", f"the file has {size} bytes, less than one page"
     kind = "text" if b"\x00" not in first and _is_text(first) else "binary data"
