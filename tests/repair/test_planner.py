@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.audit.builder import NOW, START, VERSIONS, HomeBuilder
+from tests.audit.test_structure import flip
 from tests.repair.planning import plan_of, text_of
 
 from statemend.audit.finding import finding_id
@@ -221,6 +222,44 @@ def test_a_recipe_that_cannot_read_what_it_needs_leaves_the_finding_with_the_rea
     reasons = {left.rule: left.reason for left in plan_of(home).left}
 
     assert reasons["CNT001"] == "broken could not read what it needs: a page is damaged"
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (
+            ["idx_messages_session"],
+            "the index idx_messages_session is damaged: REINDEX a copy of the store, check it, and put it in "
+            "place first",
+        ),
+        (
+            ["messages", "idx_sessions_source"],
+            "the table messages and the index idx_sessions_source are damaged: salvage the store into a new "
+            "file first",
+        ),
+    ],
+    ids=["index", "table-and-index"],
+)
+def test_what_is_damaged_is_named_where_no_recipe_may_be_asked(
+    home: HomeBuilder, damaged: list[str], said: str
+) -> None:
+    for name in damaged:
+        flip(home, name, 0)
+
+    reasons = {(left.rule, left.reason) for left in plan_of(home).left}
+
+    assert {reason for rule, reason in reasons if rule == "STO003"} == {said}
+
+
+def test_a_table_that_is_missing_is_named_where_no_recipe_may_be_asked(tmp_path: Path) -> None:
+    home = HomeBuilder(tmp_path / "home", "0.22.2")
+    said = "Session DB append_message failed: FOREIGN KEY constraint failed"
+    home.log([render_line("2026-09-21 14:13:20,000", "WARNING", "run_agent", said, "gone")])
+    home.sql("DROP TABLE messages")
+
+    reasons = {left.rule: left.reason for left in plan_of(home).left}
+
+    assert reasons["ORP004"] == "the store has no table messages: salvage it into a new file first"
 
 
 def test_text_that_is_not_valid_is_left_and_does_not_stop_the_rest(home: HomeBuilder, tmp_path: Path) -> None:

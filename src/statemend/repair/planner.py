@@ -21,6 +21,7 @@ from statemend.audit.engine import audit
 from statemend.audit.facts import moment
 from statemend.audit.finding import Finding, Verdict
 from statemend.audit.request import Asked
+from statemend.audit.structure import Part
 from statemend.errors import StatemendError, StoreUnreadable, UsageError
 from statemend.evidence.inventory import Home
 from statemend.repair.conflicts import Claims, in_order, steps_of
@@ -30,6 +31,8 @@ from statemend.repair.recipe import Proposal, Recipe, RecipeContext, leave, sele
 from statemend.repair.store_identity import INSTANCE, SCHEMA_OBJECTS, schema_digest
 
 _ID_LENGTH = 16
+#: The tables that every recipe reads.
+_READ = ("sessions", "messages")
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -151,14 +154,14 @@ def _proposals(
 ) -> Iterator[tuple[Finding, list[Proposal]]]:
     """Each finding in the order of the rules, with what the recipes make of it: never nothing."""
     order = {rule.id: position for position, rule in enumerate(registry.all_rules())}
-    trusted = context.audit.trusts("sessions", "messages")
+    obstacle = _obstacle(context.audit)
     for finding in sorted(context.findings, key=lambda f: (order[f.rule], f.subject.session or "", f.id)):
         context.audit.report(f"planning for {finding.id}")
         serving = [recipe for recipe in recipes if finding.rule in recipe.serves]
         found: list[Proposal] = []
-        for recipe in serving if trusted else ():
+        for recipe in () if obstacle else serving:
             found += _ask(recipe, context, finding)
-        yield finding, found or [leave(finding, _why_not(finding, serving, trusted=trusted))]
+        yield finding, found or [leave(finding, _why_not(finding, serving, obstacle))]
 
 
 def _ask(recipe: Recipe, context: RecipeContext, finding: Finding) -> list[Proposal]:
@@ -182,11 +185,30 @@ def _no_text(proposals: Sequence[Proposal]) -> str | None:
     return next((name for name, cell in cells if isinstance(cell, dict) and "text" in cell), None)
 
 
-def _why_not(finding: Finding, serving: Sequence[Recipe], *, trusted: bool) -> str:
+def _obstacle(audit: Context) -> str | None:
+    """Why no recipe can be asked about this store at all, and what to do first."""
+    if audit.trusts(*_READ):
+        return None
+    missing = [table for table in _READ if not audit.store.table_exists(table)]
+    if missing:
+        return f"the store has no table {' and no table '.join(missing)}: salvage it into a new file first"
+    damages = [
+        each
+        for each in audit.structure.damages
+        if each.part in (Part.TABLE, Part.INDEX) and each.table in _READ
+    ]
+    named = " and ".join(f"the {each.part.value} {each.name}" for each in damages)
+    first = "salvage the store into a new file first"
+    if all(each.part is Part.INDEX for each in damages):
+        first = "REINDEX a copy of the store, check it, and put it in place first"
+    return f"{named} {'is' if len(damages) == 1 else 'are'} damaged: {first}"
+
+
+def _why_not(finding: Finding, serving: Sequence[Recipe], obstacle: str | None) -> str:
     if finding.verdict is Verdict.LEFTOVER:
         return f"lawful as it is: {finding.summary} {finding.remedy.text}"
-    if serving and not trusted:
-        return "tables of the store are damaged or missing: salvage it into a new file first"
+    if serving and obstacle:
+        return obstacle
     if serving:
         return f"{serving[0].name} has no answer to it: {finding.remedy.text}"
     known = registry.get(finding.rule).recipe
