@@ -8,6 +8,7 @@ import pytest
 from tests.evidence.scene import Scene
 
 from statemend.evidence.inventory import find_home, take
+from statemend.evidence.salvage import Salvager
 from statemend.formats.artifact import Kind
 from statemend.repair.salvaged import Salvaged, salvaged
 from statemend.store.connection import open_for_audit
@@ -42,7 +43,7 @@ def lost(scene: Scene) -> Salvaged:
     scene.change("DELETE FROM messages")
     scene.change("DELETE FROM sessions")
     with open_for_audit(scene.rows.path) as store:
-        found = salvaged(store, take(find_home(scene.root), store=store), "s1")
+        found = salvaged(store, Salvager(store, take(find_home(scene.root), store=store)), "s1")
         assert found.states.live is not None
         return found
 

@@ -26,7 +26,7 @@ _ENOUGH, _TELLING = 3, 12
 
 class Nameless:
     """The sections without a session, by what the user says in them: each is read once for that, and again
-    for the sessions in which the same was said."""
+    for the sessions in which the same was said. So is all that may be of a session as well."""
 
     def __init__(self, store: Store, inventory: Inventory) -> None:
         self._store = store
@@ -47,14 +47,50 @@ class Nameless:
         fitting = [(each, texts) for each, texts in shown if any(_is_one(texts, other) for other in own)]
         if not fitting:
             return []
-        rivals = _rivals(self._store, self._inventory, session_id, [texts for _, texts in fitting])
-        return [each for (each, _), others in zip(fitting, rivals, strict=True) if not others]
+        return [each for each, texts in fitting if not self._has_rival(session_id, texts)]
 
     @cached_property
     def _by_mark(self) -> dict[bytes, list[int]]:
         found: dict[bytes, list[int]] = {}
         for number, each in enumerate(self._sections):
             for mark in _marks(_words(said(*each))):
+                found.setdefault(mark, []).append(number)
+        return found
+
+    def _has_rival(self, session_id: str, texts: Texts) -> bool:
+        """Whether such a transcript may be of another session as well."""
+        marks = _marks(texts)
+        stored_in = {each for mark in marks for each in self._stored_in.get(mark, ())} - {session_id}
+        if any(_is_one(texts, _words(stored(self._store, other))) for other in sorted(stored_in)):
+            return True
+        numbers = sorted({number for mark in marks for number in self._shown_in.get(mark, ())})
+        others = (self._elsewhere[number] for number in numbers)
+        return any(
+            _is_one(texts, _words(said(*other))) for other in others if other[1].session_id != session_id
+        )
+
+    @cached_property
+    def _stored_in(self) -> dict[bytes, set[str]]:
+        """The sessions of the store in which a text of these transcripts was said."""
+        found: dict[bytes, set[str]] = {}
+        for session_id, content in self._store.rows(USER_TEXTS):
+            mark = digest_of(spoken("user", decode_content(content)).strip())
+            if mark in self._by_mark:
+                found.setdefault(mark, set()).add(session_id)
+        return found
+
+    @cached_property
+    def _elsewhere(self) -> list[tuple[Artifact, Section]]:
+        """The sections that name a session, in files and in other stores."""
+        artifacts = (*self._inventory.artifacts, *self._inventory.stores)
+        return [(each, section) for each in artifacts for section in each.sections if section.session_id]
+
+    @cached_property
+    def _shown_in(self) -> dict[bytes, list[int]]:
+        """The ``_elsewhere`` in which a text of these transcripts was said."""
+        found: dict[bytes, list[int]] = {}
+        for number, each in enumerate(self._elsewhere):
+            for mark in _marks(_words(said(*each))) & self._by_mark.keys():
                 found.setdefault(mark, []).append(number)
         return found
 
@@ -70,37 +106,6 @@ def _of_session(store: Store, session_id: str, named: Sections) -> Iterator[Text
     for artifact, section in named:
         if len(section.lineage) < 2:
             yield _words(said(artifact, section))
-
-
-def _rivals(store: Store, inventory: Inventory, session_id: str, fitting: Sequence[Texts]) -> list[set[str]]:
-    """For each of these transcripts, the other sessions that it may be of."""
-    asked = [{text for role, text in texts if role == "user"} for texts in fitting]
-    found: list[set[str]] = [set() for _ in fitting]
-    suspects: dict[str, set[int]] = {}
-    for other, content in store.rows(USER_TEXTS):
-        text = spoken("user", decode_content(content)).strip()
-        for number, words in enumerate(asked):
-            if text in words and other != session_id:
-                suspects.setdefault(other, set()).add(number)
-    for other, numbers in suspects.items():
-        theirs = _words(stored(store, other))
-        for number in numbers:
-            if _is_one(fitting[number], theirs):
-                found[number].add(other)
-    for artifact, section in _elsewhere(inventory, session_id):
-        theirs = _words(said(artifact, section))
-        for number, texts in enumerate(fitting):
-            if _is_one(texts, theirs):
-                found[number].add(section.session_id)
-    return found
-
-
-def _elsewhere(inventory: Inventory, session_id: str) -> Iterator[tuple[Artifact, Section]]:
-    """The sections of all other sessions, each once."""
-    for artifact in (*inventory.artifacts, *inventory.stores):
-        for section in artifact.sections:
-            if section.session_id not in ("", session_id):
-                yield artifact, section
 
 
 def _words(texts: Iterator[tuple[str, str]]) -> Texts:

@@ -45,6 +45,7 @@ class Salvager:
         self._named = inventory.by_session()
         self._copied = inventory.stores_by_session()
         self._nameless = Nameless(store, inventory)
+        self._sections: dict[str, list[tuple[Artifact, Section]]] = {}
 
     def session(self, session_id: str) -> Salvage:
         """:func:`salvage` of one session."""
@@ -54,8 +55,10 @@ class Salvager:
     def sections(self, session_id: str) -> list[tuple[Artifact, Section]]:
         """The parts of artifacts, and of other stores, that are of one session: those that name it, and those
         that name none and are certainly its."""
-        named = [*self._named.get(session_id, ()), *self._copied.get(session_id, ())]
-        return [*named, *self._nameless.of(session_id, named)] if named else named
+        if session_id not in self._sections:
+            named = [*self._named.get(session_id, ()), *self._copied.get(session_id, ())]
+            self._sections[session_id] = [*named, *self._nameless.of(session_id, named)] if named else named
+        return self._sections[session_id]
 
 
 def _put_together(store: Store, session_id: str, sources: Sequence[Source]) -> Salvage:

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from statemend.audit.zone import LocalClocks
-from statemend.evidence.inventory import Inventory
 from statemend.evidence.rows import Fidelity
-from statemend.evidence.salvage import Place, Salvage, salvage
+from statemend.evidence.salvage import Place, Salvage, Salvager
 from statemend.evidence.wording import WHOLE
 from statemend.repair.cells import SqlValue
 from statemend.repair.salvaged_calls import Calls, paired
@@ -45,11 +44,11 @@ class Way(NamedTuple):
 class Salvaged:
     """What survives of one session, as rows."""
 
-    def __init__(self, store: Store, inventory: Inventory, union: Salvage) -> None:
+    def __init__(self, store: Store, salvager: Salvager, union: Salvage) -> None:
         self.union = union
         self._store = store
         self._columns = table_columns(store, "messages")
-        self._sources = Sources(store, inventory, union)
+        self._sources = Sources(store, salvager.sections(union.session_id), union)
         self.states = States(self._sources)
         self._fields = Fields(self._sources, self.states, self._columns)
 
@@ -236,7 +235,7 @@ class Salvaged:
         return dropped, preferred
 
 
-def salvaged(store: Store, inventory: Inventory, session_id: str) -> Salvaged:
+def salvaged(store: Store, salvager: Salvager, session_id: str) -> Salvaged:
     """What survives of a session. Raises ``StoreUnreadable``, and ``Undetermined`` when an artifact cannot be
     read."""
-    return Salvaged(store, inventory, salvage(store, inventory, session_id))
+    return Salvaged(store, salvager, salvager.session(session_id))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from statemend import formats
-from statemend.evidence.inventory import Inventory
-from statemend.evidence.salvage import Place, Salvage, Salvager
+from statemend.evidence.salvage import Place, Salvage
 from statemend.evidence.shown import state_of
 from statemend.evidence.wording import WHOLE
 from statemend.formats.artifact import FILTERED, IN_MEMORY, Artifact, Kind, Record, Section
@@ -42,10 +41,9 @@ class Shown(NamedTuple):
 class Sources:
     """The sources of a union. The store itself is one where it still has rows of the session."""
 
-    def __init__(self, store: Store, inventory: Inventory, union: Salvage) -> None:
+    def __init__(self, store: Store, named: Iterable[tuple[Artifact, Section]], union: Salvage) -> None:
         self.union = union
         self._store = store
-        named = Salvager(store, inventory).sections(union.session_id)
         self._named = {(artifact.path, section.offset): (artifact, section) for artifact, section in named}
         self._records: dict[_Key, Mapping[int, Record]] = {}
         self._shown = dict(self._by_source())

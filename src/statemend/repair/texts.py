@@ -14,6 +14,7 @@ import msgspec
 
 from statemend.errors import Refused
 from statemend.evidence.inventory import Home, take
+from statemend.evidence.salvage import Salvager
 from statemend.repair.cells import SqlValue, encode, value_digest
 from statemend.repair.plan import Operation, Plan
 from statemend.repair.salvaged import salvaged
@@ -72,9 +73,9 @@ def find(plan: Plan, path: Path) -> Texts:
     found: dict[str, SqlValue] = {}
     with open_for_audit(path) as store:
         beside = [Path(each) for each in plan.exports]
-        inventory = take(Home(plan.home, str(path)), beside, store=store, deep=plan.deep)
+        salvager = Salvager(store, take(Home(plan.home, str(path)), beside, store=store, deep=plan.deep))
         for session_id, digests in wanted.items():
-            for row in salvaged(store, inventory, session_id).every_row():
+            for row in salvaged(store, salvager, session_id).every_row():
                 for value in row.values():
                     if isinstance(value, str | bytes) and (digest := value_digest(value)) in digests:
                         found[digest] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +16,16 @@ from tests.repair import plans
 from tests.repair.planning import only_choice, option_steps, plan_of, text_of
 
 from statemend.errors import Refused, UsageError
+from statemend.evidence.attribution import said
 from statemend.formats import jsonl, markdown, prompts
-from statemend.formats.artifact import Kind
+from statemend.formats.artifact import Artifact, Kind, Section
 from statemend.formats.save_markdown import render_message
 from statemend.repair.apply import apply
 from statemend.repair.plan import Plan, dump
 from statemend.repair.rehearse import rehearse
 from statemend.repair.run import State
 from statemend.repair.statements import script
+from statemend.repair.texts import find
 from statemend.repair.undo import undo
 from statemend.repair.verify import verify
 from statemend.store.connection import open_for_audit
@@ -567,3 +570,34 @@ def test_what_was_archived_is_left_where_its_ids_are_taken(build: Build) -> None
 def home_display(home: HomeBuilder) -> list[Any]:
     with open_for_audit(home.store) as store:
         return [each.content for each in messages(store, SID, View.DISPLAY)]
+
+
+def test_what_names_no_session_is_read_as_often_for_each_however_many_come_back(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = build("0.22.2")
+    gone = [f"20260801_09000{number}_aaaaaa" for number in range(3)]
+    for sid in gone:
+        home.chat(sid, 6)
+        said_in = home.sql("SELECT role, content FROM messages WHERE session_id = ?", bindings=(sid,))
+        export(home, f"{sid}.jsonl", sid=sid)
+        saved = [{"role": role, "content": content} for role, content in said_in]
+        home.file(
+            f"sessions/saved/hermes_conversation_{sid}.json", json.dumps({"model": "m", "messages": saved})
+        )
+    for sid in gone:
+        delete(home, sid=sid)
+    read: list[str] = []
+
+    def counting(artifact: Artifact, section: Section) -> Iterator[tuple[str, str]]:
+        read.append(Path(artifact.path).name)
+        return said(artifact, section)
+
+    monkeypatch.setattr("statemend.evidence.nameless.said", counting)
+    plan = chosen(plan_of(home, restore=gone), "restore")
+    assert len(plan.choices) == 3
+    assert len(set(read)) == 6
+    assert set(Counter(read).values()) == {2}
+    read.clear()
+    assert len(find(plan, home.store)) == 18
+    assert set(Counter(read).values()) == {2}

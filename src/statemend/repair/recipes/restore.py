@@ -19,6 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from statemend.audit.finding import Finding, Verdict
+from statemend.evidence.salvage import Salvager
 from statemend.repair import restored_ids, restored_rows
 from statemend.repair.marks import CannotChangeError
 from statemend.repair.plan import Choice, Option, Step, StepClass
@@ -71,7 +72,8 @@ def _is_gone(context: RecipeContext, session_id: str | None) -> bool:
 
 def _offer(context: RecipeContext, finding: Finding, session_id: str) -> Iterator[Proposal]:
     """The choice whether one session comes back."""
-    lost = salvaged(context.store, context.inventory, session_id)
+    salvager = context.once("salvager", lambda: Salvager(context.store, context.inventory))
+    lost = salvaged(context.store, salvager, session_id)
     try:
         options = [
             _option(context, finding, lost, way, number) for number, way in enumerate(lost.ways, start=1)
