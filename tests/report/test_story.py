@@ -93,6 +93,22 @@ def test_a_finding_that_is_gone_from_a_later_report_is_asked_for_again(
     assert orphan.command == f"statemend scan {told['home']} --rules ORP001"
 
 
+def test_a_home_named_from_here_is_the_one_that_a_run_names_in_whole(
+    told: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = json.loads(told["before"].read_text()) | {"home": told["home"].name}
+    (tmp_path / "before.json").write_text(json.dumps(report))
+    sources = [tmp_path / "before.json", told["run"], told["after"]]
+
+    monkeypatch.chdir(told["home"].parent)
+    here = gather(sources)
+    monkeypatch.chdir(tmp_path)
+    elsewhere = gather(sources)
+
+    assert here.homes == (str(told["home"]),)
+    assert elsewhere.homes == (told["home"].name, str(told["home"]))
+
+
 def test_what_is_gone_stays_lost(story: Story) -> None:
     assert {(each.finding or "").partition("-")[0] for each in story.lost} == {"EXP002", "ORP004"}
     assert all(each.ended is None for each in story.lost)

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 import statemend
 from statemend.report.story.changes import changes, decisions
 from statemend.report.story.model import Changed, Statement, Story, Told
@@ -25,6 +27,7 @@ def gather(paths: Sequence[Path]) -> Story:
 
 def tell(sources: Sequence[Source]) -> Story:
     """The story of what was read."""
+    sources = _with_whole_homes(sources)
     audits = sorted(of(sources, Audited), key=lambda each: each.report.generated_at)
     by_weight: dict[Weight, list[Statement]] = {weight: [] for weight in Weight}
     for finding, statement in findings(audits, sources):
@@ -46,6 +49,25 @@ def tell(sources: Sequence[Source]) -> Story:
         changed=changed,
         decisions=tuple(decisions(sources)),
     )
+
+
+def _with_whole_homes(sources: Sequence[Source]) -> list[Source]:
+    """The sources, with the home of a report that names it by a relative path named in whole, as another
+    source does, where the path leads to that home from here. Elsewhere nothing tells which home it is."""
+    whole = {told.home for told in map(_told, sources) if os.path.isabs(told.home)}
+    return [
+        msgspec.structs.replace(source, report=msgspec.structs.replace(source.report, home=home))
+        if isinstance(source, Audited) and (home := _from_here(source.report.home)) in whole
+        else source
+        for source in sources
+    ]
+
+
+def _from_here(home: str) -> str:
+    try:
+        return os.path.abspath(home)
+    except OSError:  # the working folder is gone
+        return home
 
 
 def _headline(
