@@ -18,6 +18,8 @@ from statemend.store.wal import read_log
 
 _MARGIN = 32 * 1024 * 1024
 _FAR = datetime.max.replace(tzinfo=UTC).timestamp() - 86400
+#: No release asks for a lease of this length (seconds).
+_DAY = 86400.0
 
 
 def check_holders(bundle: Bundle) -> None:
@@ -101,9 +103,14 @@ def check_leases(store: Store, now: float) -> None:
     """Raise ``Refused`` when a turn lease or a compression lock is live, or may be."""
     for lease in leases(store, now):
         if lease.live is not False:
+            way_out = (
+                "no release asks for so long: `statemend explain LIF004` says how to take it away"
+                if lease.expires_at - now > _DAY
+                else "wait for it or stop that process"
+            )
             raise Refused(
                 f"{store.path}: {lease.kind} on {lease.key!r}, held by {lease.holder}, expires "
-                f"{_moment(lease.expires_at)}; wait for it or stop that process"
+                f"{_moment(lease.expires_at)}; {way_out}"
             )
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 
 import pytest
 from tests.audit.builder import NOW, VERSIONS, HomeBuilder, facts
 
 from statemend.audit.finding import Verdict
+from statemend.audit.rules.lifecycle.lease_without_end import RULE
+from statemend.errors import Refused
+from statemend.repair.preflight import check_leases
+from statemend.store.connection import open_for_audit
 
 pytestmark = pytest.mark.built(
     "LIF004", "no release asks for more than minutes; it takes a clock that ran ahead"
@@ -63,3 +68,25 @@ def test_a_note_of_a_process_that_is_gone_is_silent(build: Build) -> None:
 def test_a_store_without_notes_is_silent(build: Build, version: str) -> None:
     home = build(version, empty=False)
     assert home.findings("LIF004") == []
+
+
+@pytest.mark.parametrize("ends", ["soon", b"soon", float("inf"), 1e18])
+@pytest.mark.parametrize("table", TABLES)
+def test_the_statement_that_it_names_takes_the_note_away_and_no_other(
+    build: Build, table: str, ends: object
+) -> None:
+    home = build("0.22.2")
+    for other in TABLES:
+        lawful = {TABLES[other]: "b", "holder": "elsewhere", "acquired_at": NOW, "expires_at": 0.0}
+        home.insert(other, **lawful)
+    note(home, table, ends)
+    with open_for_audit(home.store) as store, pytest.raises(Refused, match="explain LIF004"):
+        check_leases(store, NOW)
+    (finding,) = home.findings("LIF004")
+    (statement,) = re.findall(r"DELETE FROM [^;]*;", finding.remedy.text)
+    assert f"`{statement}`" in RULE.sections["What to do"]
+    home.sql(statement)
+    assert home.findings("LIF004") == []
+    assert [home.sql(f"SELECT {TABLES[each]} FROM {each}") for each in TABLES] == [[("b",)]] * 2
+    with open_for_audit(home.store) as store:
+        check_leases(store, NOW)

@@ -15,7 +15,15 @@ The end of the note lies more than a day after this audit, or is no time at all.
 at a time. A note whose process is provably gone is left out: 0.22 removes it by itself.
 
 What to do
-Stop Hermes, see that nothing works on this conversation, and delete the row.
+Stop Hermes, on every machine that uses this store; then no note in it is of use to anybody. Keep a copy of
+the folder, open the store with `sqlite3 state.db`, and enter the statement that the finding names, one of
+these two. Each takes away the notes that last for more than an hour from now, and touches no conversation:
+
+`DELETE FROM compression_locks WHERE expires_at > strftime('%s', 'now') + 3600;`
+
+`DELETE FROM session_turn_leases WHERE expires_at > strftime('%s', 'now') + 3600;`
+
+Until then no plan can be applied to this store, and no run undone.
 
 When it is a false alarm
 The clock of the machine that audits runs behind.
@@ -34,6 +42,7 @@ from statemend.store.holders import Lease, leases
 
 #: No release asks for a lease of this length (seconds).
 _DAY = 86400.0
+_TABLES = {"compression lock": "compression_locks", "turn lease": "session_turn_leases"}
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -59,7 +68,9 @@ def _finding(context: Context, lease: Lease) -> Finding:
             ("until", ends),
             ("its process is there", lease.live),
         ),
-        remedy="Stop Hermes, see that nothing works on this conversation, and delete the row.",
+        remedy="Stop Hermes wherever it uses this store. Then open the store with the sqlite3 shell, and "
+        "enter this statement: "
+        f"DELETE FROM {_TABLES[lease.kind]} WHERE expires_at > strftime('%s', 'now') + 3600;",
     )
 
 
