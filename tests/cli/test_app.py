@@ -167,6 +167,7 @@ def test_an_interrupt_while_the_command_line_loads_is_no_traceback() -> None:
     told = python(
         "-c",
         "import builtins, runpy, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background ignores it
         "loading = builtins.__import__\n"
         "def interrupted(name, *rest, **more):\n"
         "    if name == 'typer':\n"
