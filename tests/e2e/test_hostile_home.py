@@ -246,7 +246,6 @@ DAMAGED_MARKDOWN = {
     "with bytes that are no text": MARKDOWN[:300] + b"\xff\xfe\0\0" + MARKDOWN[300:],
     "cut": MARKDOWN[: len(MARKDOWN) // 2],
     "with a front matter without end": MARKDOWN[:20] + b'title: "a"\n' * 50_000,
-    "twice": MARKDOWN + MARKDOWN,
 }
 
 
@@ -256,6 +255,16 @@ def test_a_damaged_markdown_export_is_a_finding(audit: Audit, home: Path, export
     document = audit(home, code=1)
     assert [finding["verdict"] for finding in found(document, "EXP003")] == ["fault"]
     assert rules(document, "could not run") == {}
+
+
+def test_a_markdown_export_that_is_there_twice_in_a_file_is_read_twice(
+    audit: Audit, home: Path, exports: Path
+) -> None:
+    (exports / "x.md").write_bytes(MARKDOWN + MARKDOWN)
+    document = audit(home, code=0)
+    assert found(document, "EXP003") == []
+    (entry,) = (each for each in document["sessions"] if each["id"] == SID)
+    assert [each["lossy"] for each in entry["artifacts"]] == [entry["display"]] * 2
 
 
 def test_a_hundred_thousand_headings_are_counted_and_none_is_a_message(
