@@ -351,6 +351,21 @@ def test_a_folder_that_is_there_is_not_used(newest: Path, tmp_path: Path) -> Non
     assert folder_of(store) == before
 
 
+def test_the_folders_above_a_run_that_are_made_for_it_are_for_this_user_alone(
+    newest: Path, tmp_path: Path
+) -> None:
+    _, file = plans.mixed(tmp_path, newest)
+    tmp_path.chmod(0o755)
+    before = os.umask(0)
+    try:
+        apply(file, run_dir=tmp_path / "a" / "b" / "run", now=plans.NOW)
+    finally:
+        os.umask(before)
+    made = [tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "run"]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
 def attempt(tmp_path: Path, newest: Path, build: Callable[[Path, str], Step]) -> tuple[Path, Path]:
     store = plans.home_with(tmp_path, newest)
     ((session,),) = plans.query(store, "SELECT id FROM sessions")

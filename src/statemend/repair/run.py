@@ -72,7 +72,7 @@ def making(path: Path) -> Iterator[None]:
     """Within the block the folder of a new run is made. Raises ``Refused`` where something is there already,
     ``Undetermined`` where it cannot be made."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        durable.make_folders(path.parent)
         yield
     except OSError as error:
         if isinstance(error, FileExistsError) and os.path.lexists(path):

@@ -8,6 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
+def make_folders(path: Path) -> None:
+    """Make a folder and those above it, where they are missing, for this user alone. Raises ``OSError``."""
+    for folder in reversed([one for one in (path, *path.parents) if not one.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def create(path: Path) -> None:
     """Create an empty file. Raises ``FileExistsError`` rather than touching one that is there."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
