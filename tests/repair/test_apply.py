@@ -372,6 +372,24 @@ def attempt(tmp_path: Path, newest: Path, build: Callable[[Path, str], Step]) ->
     return store, plans.write(plans.plan(store, build(store, session)), tmp_path / "plan.json")
 
 
+def test_a_foreign_key_that_sqlite_cannot_follow_is_named_with_its_table(
+    newest: Path, tmp_path: Path
+) -> None:
+    def build(store: Path, session: str) -> Step:
+        connection = apsw.Connection(str(store))
+        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, of REFERENCES sessions (source))")
+        connection.close()
+        return plans.step(
+            plans.update(store, "sessions", ("id", session), {"message_count": 77}), sessions=[session]
+        )
+
+    store, file = attempt(tmp_path, newest, build)
+    before = plans.digest(store)
+    with pytest.raises(Refused, match=r"'notes' has a foreign key to 'sessions' .* mend or drop that table"):
+        apply(file, run_dir=tmp_path / "run", now=plans.NOW)
+    assert plans.digest(store) == before
+
+
 def test_a_change_of_a_session_that_no_step_names_is_taken_back(newest: Path, tmp_path: Path) -> None:
     store, file = attempt(
         tmp_path,

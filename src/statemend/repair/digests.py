@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import apsw
 
+from statemend.errors import Refused, StoreUnreadable
 from statemend.repair.cells import SqlValue, row_digest
 from statemend.store.connection import Store
 from statemend.store.identity import SESSION_COLUMN, Content, codec_of, content
@@ -36,6 +37,7 @@ __all__ = [
 
 _CONTENT = re.compile(r"\bcontent\s*=\s*['\"]?(\w+)", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_MISMATCH = re.compile(r'foreign key mismatch - "(.*)" referencing "(.*)"', re.DOTALL)
 
 
 def row_of(store: Store, table: str, key: Mapping[str, SqlValue]) -> dict[str, SqlValue] | None:
@@ -91,11 +93,22 @@ Broken = tuple[str, int | None, str, int]
 
 
 def broken_references(store: Store) -> Counter[Broken]:
-    """Every row that names a row which is not there."""
-    return Counter(
-        (str(table), rowid, str(parent), int(number))
-        for table, rowid, parent, number in store.rows("PRAGMA main.foreign_key_check")
-    )
+    """Every row that names a row which is not there. Raises ``Refused`` for a table with a foreign key that
+    names no unique column: SQLite then checks none, and changes no row that such a key may name."""
+    try:
+        return Counter(
+            (str(table), rowid, str(parent), int(number))
+            for table, rowid, parent, number in store.rows("PRAGMA main.foreign_key_check")
+        )
+    except StoreUnreadable as error:
+        wrong = _MISMATCH.search(str(error))
+        if wrong is None:
+            raise
+        raise Refused(
+            f"{store.path}: the table {wrong[1]!r} has a foreign key to {wrong[2]!r} that names no unique "
+            "column there, so no reference can be checked; copy the store, then mend or drop that table and "
+            "plan again"
+        ) from error
 
 
 def search_indexes(store: Store) -> tuple[str, ...]:
