@@ -143,13 +143,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         key: str | None = None,
         verdict: Verdict | None = None,
         severity: Severity | None = None,
+        planned: bool = True,
     ) -> Finding:
         """A finding of this rule. Its id depends on rule, session, artifact, profile and ``key``, which tells
         two findings about one subject apart and must not contain what grows (counts, times). Evidence whose
         value is ``None`` is left out. Where a recipe mends a fault, the command to run next is
-        ``statemend plan``.
+        ``statemend plan``, unless ``planned`` is false: then a plan has nothing for this one.
         """
-        if self.recipe is not None and (verdict or self.verdict) is Verdict.FAULT:
+        if planned and self.recipe is not None and (verdict or self.verdict) is Verdict.FAULT:
             command = context.command("plan", context.home.root, output="plan.json")
         return Finding(
             id=finding_id(

@@ -95,6 +95,7 @@ def _finding(context: Context, session_id: Any, odd: Iterator[tuple[Any, ...]]) 
         ],
         remedy="Export the session with every row, then give each row the flags that it should have: 1 and 0 "
         "if it is live, 0 and 1 if it was archived, 0 and 0 if it was taken back.",
+        planned=set(counted) == {_Oddity.ALIVE_AGAIN},
     )
 
 

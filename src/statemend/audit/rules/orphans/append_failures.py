@@ -83,7 +83,18 @@ def _finding(
         ],
         remedy=judgement.remedy,
         command=context.command("show", store or context.store_label, session_id or "") if known else None,
+        planned=session_id is not None
+        and judgement.verdict is Verdict.FAULT
+        and _planned(context, session_id),
     )
+
+
+def _planned(context: Context, session_id: str) -> bool:
+    """Whether a plan has something for a session: its row, or all of it, where files still show it."""
+    if context.store.one(SESSION, (session_id,)) is not None:
+        return False
+    named = (context.inventory.by_session, context.inventory.stores_by_session)
+    return is_known(context.store, session_id) or any(session_id in sections() for sections in named)
 
 
 def _having(context: Context, session_id: str | None) -> Member | None:

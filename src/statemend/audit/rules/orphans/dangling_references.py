@@ -144,6 +144,7 @@ def _promptless(context: Context) -> Iterator[Finding]:
             evidence=[("sessions", len(sessions)), ("ids", listed(sessions))],
             remedy="Look for the prompt in exports and snapshots: its hash tells whether it is the one. When "
             "such a session is resumed, Hermes writes a new prompt.",
+            planned=False,
         )
 
 

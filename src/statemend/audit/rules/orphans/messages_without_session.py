@@ -74,6 +74,7 @@ def check(context: Context) -> Iterator[Finding]:
             summary=f"{len(nameless):,} messages name no session at all.",
             evidence=[("rows", len(nameless))],
             remedy="Find their session by the rows around them, for ids follow the order of writing.",
+            planned=False,
         )
 
 
@@ -97,6 +98,7 @@ def _orphaned(context: Context, session_id: Any, counted: Census) -> Finding:
         ],
         remedy="Rebuild the session row from what is known of it. Do not delete the messages: they may be "
         "the only copy.",
+        planned=isinstance(session_id, str),
     )
 
 
@@ -110,6 +112,7 @@ def _misnamed(context: Context, shown: str, rows: list[int]) -> Finding:
         evidence=[("rows", len(rows)), ("id with its odd bytes escaped", shown)],
         remedy="Find their session by the rows around them, for ids follow the order of writing. "
         "Do not delete the messages: they may be the only copy.",
+        planned=False,
     )
 
 
