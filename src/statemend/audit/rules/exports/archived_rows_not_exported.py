@@ -20,7 +20,8 @@ user prompts is asked for user messages only. Another store that lies here is as
 deletes in its turn (state-snapshots/, backups before an update) is named, and preserves nothing.
 
 What to do
-Export the session again with 0.22 or newer, and keep that file instead. Do not delete the session before.
+Export the session again, with `statemend export` (`--at-risk` takes every such session) or with 0.22 or
+newer, and keep that file instead. Do not delete the session before.
 
 When it is a false alarm
 When the missing turns are kept in a form or a place that is not read here: another machine, a backup that is

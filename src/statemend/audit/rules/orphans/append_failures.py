@@ -63,7 +63,7 @@ def _finding(
     store: str | None = None,
 ) -> Finding:
     causes = dict.fromkeys(failure.error[:160] for failure in group if failure.error)
-    known = session_id is not None and context.readable
+    known = session_id is not None and context.readable and (store or _is_shown(context, session_id))
     return RULE.finding(
         context,
         session=session_id,
@@ -93,6 +93,11 @@ def _planned(context: Context, session_id: str) -> bool:
     """Whether a plan has something for a session: its row, or all of it, where files still show it."""
     if context.store.one(SESSION, (session_id,)) is not None:
         return False
+    return _is_shown(context, session_id)
+
+
+def _is_shown(context: Context, session_id: str) -> bool:
+    """Whether the store or a file beside it has something of a session."""
     named = (context.inventory.by_session, context.inventory.stores_by_session)
     return is_known(context.store, session_id) or any(session_id in sections() for sections in named)
 
