@@ -53,7 +53,8 @@ def explain(
     parts: list[Text | Padding] = [
         Text(f"{found.id} {found.slug}", style="bold"),
         Text(found.title),
-        severity_text(found.severity) + Text(f", {found.verdict.value}; repair: {found.recipe or 'by hand'}"),
+        severity_text(found.severity)
+        + Text(f", {found.verdict.value}; repair: {found.recipe or 'see What to do'}"),
     ]
     for heading, body in found.sections.items():
         parts += [Text(), Text(heading, style="bold")]
