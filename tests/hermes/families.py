@@ -24,13 +24,18 @@ def rotated(home: HermesHome) -> tuple[str, str]:
 def forked(home: HermesHome) -> tuple[str, str, str]:
     """A conversation compressed twice: the first session and both continuations, the older first."""
     first, older = rotated(home)
+    return first, older, compressed_again(home, first)
+
+
+def compressed_again(home: HermesHome, first: str) -> str:
+    """A closed session is reopened, goes on and is compressed once more; its other continuation."""
     home.store("reopen_session", first)
     again = home.resume(first)
     again.turns(8, "pond")
     younger = again.rotate()
     again.say(user("Fish?"), assistant("Two."))
     home.end(younger)
-    return first, older, younger
+    return younger
 
 
 def hijacked(home: HermesHome, newer: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import json
 
 from tests.hermes.damage.catalogue import FAULT, RISK, UNDECIDABLE, Steps, Told, damage
 from tests.hermes.damage.means import SESSION, copy_rows, mark, rotated, rows, talk
+from tests.hermes.families import compressed_again
 from tests.hermes.home import HOUR, HermesHome, assistant, user
 
 
@@ -30,15 +31,9 @@ def a_continuation_is_cut_off(home: HermesHome) -> Steps:
 
 @damage("LIN002", "LIN003", since="0.18")
 def compressed_twice(home: HermesHome) -> Steps:
-    """A closed session is reopened, goes on and is compressed once more."""
     first, _ = rotated(home)
     yield
-    home.store("reopen_session", first)
-    again = home.resume(first)
-    again.turns(8, "pond")
-    younger = again.rotate()
-    again.say(user("Fish?"), assistant("Two."))
-    home.end(younger)
+    compressed_again(home, first)
     return [Told("LIN002", first), Told("LIN003", first)]
 
 
